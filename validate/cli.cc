@@ -17,7 +17,6 @@
 #include "doctor/command_line/help.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/python/python_choice.h"
 #include "doctor/probes/python/sys_path.h"
 #include "doctor/report/progress.h"
 #include "doctor/report/words.h"

@@ -15,7 +15,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
 

@@ -8,7 +8,7 @@
 #include "builder/installer/installer.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 
 // Where a fix puts its files, and whether this user may write there; for an environment of a uv project, also
 // the record in the project, without which the next `uv sync` would remove the module again.

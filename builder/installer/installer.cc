@@ -11,8 +11,8 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/probes/python/pip_settings.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/packages/installers.h"
+#include "doctor/probes/python/python.h"
 #include "doctor/probes/python/sys_path.h"
 
 namespace scankit {

@@ -8,7 +8,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/probes/machine/system.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 #include "doctor/probes/sources/sources.h"
 
 namespace scankit {

@@ -9,7 +9,7 @@
 #include "doctor/base/version.h"
 #include "doctor/host/embedded_program.h"
 #include "doctor/knowledge/drivers.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 
 namespace scankit {
 namespace {

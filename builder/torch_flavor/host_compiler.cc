@@ -9,7 +9,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 
 namespace scankit {
 namespace {

@@ -10,7 +10,7 @@
 #include "doctor/elf/library.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/packages/distributions.h"
-#include "doctor/probes/packages/requirement_line.h"
+#include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/sys_path.h"

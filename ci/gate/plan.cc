@@ -15,7 +15,7 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/model/target_facts.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 #include "envspec/lock/lock.h"
 #include "envspec/spec/spec.h"
 

@@ -14,7 +14,7 @@
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/packages/requirements.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 
 namespace scankit {
 namespace {

@@ -24,9 +24,9 @@
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/imports/observed.h"
 #include "doctor/probes/packages/requirements.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 #include "doctor/probes/snapshot.h"
-#include "doctor/probes/target/named_files.h"
+#include "doctor/probes/target/target.h"
 #include "doctor/report/progress.h"
 
 namespace scankit {

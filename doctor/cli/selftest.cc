@@ -15,7 +15,7 @@
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/progress.h"
 #include "doctor/selftest/run.h"

@@ -13,7 +13,7 @@ struct ExportTable {
   bool global = false;  // in the scope that every later library sees
   std::vector<std::string> needed, versions;
   std::uint64_t count = 0;
-  std::string names;  // sorted, packed by doctor/probes/extensions/exports.h
+  std::string names;  // sorted, packed by doctor/probes/extensions/extensions.h
 };
 
 // Taken on request (--with-exports): some MB, with which a file that is not on that machine can be resolved

@@ -10,9 +10,7 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/host/embedded_program.h"
 #include "doctor/probes/extensions/audit.h"
-#include "doctor/probes/extensions/binding_mismatch.h"
-#include "doctor/probes/extensions/built_for.h"
-#include "doctor/probes/extensions/exports.h"
+#include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/extensions/torch.h"
 #include "doctor/probes/imports/importers.h"
@@ -24,7 +22,7 @@
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/sources/sources.h"
-#include "doctor/probes/target/named_files.h"
+#include "doctor/probes/target/target.h"
 
 namespace scankit {
 namespace {

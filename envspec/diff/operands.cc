@@ -12,7 +12,7 @@
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/packages/repairs.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 #include "envspec/check/check.h"
 #include "envspec/diff/diff.h"
 #include "envspec/lock/hash_files.h"

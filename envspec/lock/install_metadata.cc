@@ -9,7 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/json_text.h"
 #include "doctor/base/text.h"
-#include "doctor/probes/extensions/audit_files.h"
+#include "doctor/probes/extensions/audit.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/target/wheel.h"
 #include "envspec/lock/lock_drift.h"

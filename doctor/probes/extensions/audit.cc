@@ -11,7 +11,6 @@
 #include "doctor/base/say.h"
 #include "doctor/elf/file_state.h"
 #include "doctor/elf/mangling.h"
-#include "doctor/probes/extensions/audit_files.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/extensions/audit_files.h"
-
 #include <algorithm>
 #include <set>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/extensions/audit.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/sys_path.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/extensions/binding_mismatch.h"
-
 #include <algorithm>
 #include <cctype>
 #include <optional>
@@ -8,6 +6,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
 #include "doctor/elf/torch_load.h"
+#include "doctor/probes/extensions/extension_resolve.h"
 
 namespace scankit {
 namespace {

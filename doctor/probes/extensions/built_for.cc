@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/extensions/built_for.h"
-
 #include <algorithm>
 #include <map>
 #include <set>

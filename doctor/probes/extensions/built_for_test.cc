@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of a few lines, made by the real compiler, against the symbol index of the real releases.
-#include "doctor/probes/extensions/built_for.h"
-
 #include <algorithm>
 
 #include "doctor/elf/test_library.h"
 #include "doctor/probes/extensions/extensions.h"
-#include "doctor/probes/target/named_files.h"
+#include "doctor/probes/target/target.h"
 
 namespace scankit {
 namespace {

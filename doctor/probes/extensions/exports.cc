@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/extensions/exports.h"
-
 #include <zstd.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/extensions/extension_resolve.h"
+#include "doctor/probes/extensions/extensions.h"
 
 namespace scankit {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/extensions/extension_files.h"
-
 #include <algorithm>
 #include <set>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/python/sys_path.h"
 
 namespace scankit {

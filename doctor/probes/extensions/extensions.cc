@@ -12,9 +12,6 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/file_state.h"
 #include "doctor/elf/mangling.h"
-#include "doctor/probes/extensions/binding_mismatch.h"
-#include "doctor/probes/extensions/built_for.h"
-#include "doctor/probes/extensions/extension_files.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 
 namespace scankit {

@@ -1,15 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "doctor/elf/image.h"
 #include "doctor/elf/library.h"
+#include "doctor/elf/symbols.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
+
+// Folders listed once, however many modules are looked for.
+class FolderListings {
+ public:
+  explicit FolderListings(const Host& host) : host_(&host) {}
+  // Empty where the folder cannot be listed, as import sees it.
+  const std::vector<DirEntry>& of(const std::string& folder);
+  // Folders that exist and could not be listed, each with the reason.
+  const std::vector<std::string>& unreadable() const { return unreadable_; }
+
+ private:
+  const Host* host_;
+  std::map<std::string, std::vector<DirEntry>> known_;
+  std::vector<std::string> unreadable_;
+};
+
+// The copies of one module, with module, path, tag, sys_path_index, selected, why_not_selected and
+// distribution set.
+std::vector<Extension> find_copies(const Host& host, const Snapshot& so_far, const std::string& module,
+                                   FolderListings& listings);
 
 // Fills everything that the file at copy.path says by itself.
 // Returns it opened where it is a whole ELF library.
@@ -29,5 +52,30 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
 
 // One file by itself: everything that does not depend on an environment. `resolved` stays false.
 Extension inspect_extension(const Host& host, const std::string& path);
+
+// Which torch the file was made for, once its other facts are known.
+BuiltFor date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined,
+                        const Image& image);
+
+// One answer for the files that `name`, a wheel or a folder, holds.
+BuiltFor date_files_together(const std::string& name, const std::vector<BuiltFor>& files);
+
+// One answer for each distribution that an examined copy belongs to. Its other libraries are read too: they
+// come from the same build, and each of them narrows the answer.
+std::vector<BuiltFor> date_distributions(const Host& host, const std::vector<Distribution>& installed,
+                                         const std::vector<Extension>& copies);
+
+// The names of every library that is loaded after `import torch`.
+Probed<Exports> probe_exports(const Host& host, const Snapshot& so_far);
+
+// Sonames that the loader finds for an object without an RPATH: LD_LIBRARY_PATH, ld.so.cache, the default
+// directories. From it --so with --from learns which libraries the target has.
+Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapshot& so_far);
+
+// Sorted names as one line of text: each without what it shares with the one before, zstd, base64. 110
+// thousand names of torch are 12 MB as they are and 1 MB so.
+std::string pack_names(const std::vector<std::string>& sorted);
+// A stranger's text: Errc::Malformed for anything but packed names.
+Result<std::vector<std::string>> unpack_names(const std::string& packed);
 
 }  // namespace scankit

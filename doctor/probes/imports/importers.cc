@@ -11,8 +11,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/knowledge/importers.h"
-#include "doctor/probes/imports/importers_scan.h"
-#include "doctor/probes/packages/packages_scan.h"
+#include "doctor/probes/packages/packages.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 

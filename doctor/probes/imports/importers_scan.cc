@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/imports/importers_scan.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
 
 #include "doctor/base/text.h"
+#include "doctor/probes/imports/importers.h"
 #include "doctor/probes/python/python_text.h"
 
 // Three steps: physical lines are joined to statements (statements_of), each is asked whether it

@@ -10,9 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/host/host.h"
-#include "doctor/probes/imports/observed_child.h"
-#include "doctor/probes/imports/observed_packages.h"
-#include "doctor/probes/python/python_choice.h"
+#include "doctor/probes/python/python.h"
 #include "doctor/probes/python/sys_path.h"
 
 namespace scankit {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/imports/observed_child.h"
-
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 
 #include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/imports/observed.h"
 #include "doctor/probes/imports/observed_program.h"
 
 extern "C" char** environ;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/imports/observed_packages.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
+
+#include "doctor/probes/imports/observed.h"
 
 namespace scankit {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "doctor/base/files.h"
 #include "doctor/host/host.h"
-#include "doctor/probes/imports/observed_child.h"
 
 namespace scankit {
 namespace {

@@ -9,7 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/probes/extensions/binding_mismatch.h"
+#include "doctor/probes/extensions/extension_resolve.h"
 
 namespace scankit {
 namespace {

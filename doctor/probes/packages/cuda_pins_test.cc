@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/elf/test_library.h"
-#include "doctor/probes/extensions/binding_mismatch.h"
+#include "doctor/probes/extensions/extension_resolve.h"
 
 namespace scankit {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// probe_packages(): finds the packages around the modules, scans their files (packages_scan.h), follows from
+// probe_packages(): finds the packages around the modules, scans their files (packages_scan.cc), follows from
 // __init__.py which files an import of the package runs, and asks for each import whether the installed
-// files offer it (packages_names.h). packages_install.h adds how the modules and torch were installed.
+// files offer it (packages_names.cc). packages_install.cc adds how the modules and torch were installed.
 #include "doctor/probes/packages/packages.h"
 
 #include <algorithm>
@@ -12,11 +12,8 @@
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
 #include "doctor/knowledge/importers.h"
-#include "doctor/probes/imports/importers_scan.h"
+#include "doctor/probes/imports/importers.h"
 #include "doctor/probes/packages/distributions.h"
-#include "doctor/probes/packages/packages_install.h"
-#include "doctor/probes/packages/packages_names.h"
-#include "doctor/probes/packages/packages_scan.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 

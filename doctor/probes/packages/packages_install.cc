@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/packages/packages_install.h"
-
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -9,6 +7,7 @@
 #include "doctor/base/text.h"
 #include "doctor/elf/image.h"
 #include "doctor/probes/packages/distributions.h"
+#include "doctor/probes/packages/packages.h"
 #include "doctor/probes/python/python_text.h"
 
 namespace scankit {

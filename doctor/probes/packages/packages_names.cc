@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python makes names at run time, so a file can only prove that a name is missing where nothing in it could
 // make one. Every sign of that turns "no" into "unknown": a false "no" would accuse a working package.
-#include "doctor/probes/packages/packages_names.h"
-
 #include <algorithm>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/probes/packages/packages.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 

@@ -2,8 +2,6 @@
 // Three passes over the statements of a file: the first binds names to what they were imported from and
 // notes functions, the second finds calls and uses of these names, the third how the file tests them. A name
 // with a second meaning anywhere in the file is followed nowhere, because scopes are not modelled.
-#include "doctor/probes/packages/packages_scan.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,7 +9,8 @@
 #include <span>
 #include <unordered_map>
 
-#include "doctor/probes/python/python_tokens.h"
+#include "doctor/probes/packages/packages.h"
+#include "doctor/probes/python/python_text.h"
 
 namespace scankit {
 namespace {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Markers are evaluated in three values (Kleene's logic): true, false, and nothing for what a snapshot
 // cannot answer. "unknown and false" is false, so a marker for Windows is decided whatever else it asks.
-#include "doctor/probes/packages/requirement_line.h"
-
 #include <algorithm>
 
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/knowledge/importers.h"
+#include "doctor/probes/packages/requirements.h"
 
 namespace scankit {
 namespace {

@@ -10,7 +10,6 @@
 #include "doctor/base/text.h"
 #include "doctor/probes/imports/importers.h"
 #include "doctor/probes/packages/distributions.h"
-#include "doctor/probes/packages/requirement_line.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 

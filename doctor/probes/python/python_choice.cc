@@ -2,8 +2,6 @@
 // Three subjects, in this order: root file systems and the Pythons in them, code that root must not run, and
 // the choice itself. The choice only follows names and links; python.h says whether a candidate is a Python,
 // repairs.h what to do about an active environment that is broken.
-#include "doctor/probes/python/python_choice.h"
-
 #include <unistd.h>
 
 #include <algorithm>

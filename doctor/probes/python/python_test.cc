@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "doctor/base/text.h"
-#include "doctor/probes/python/python_config.h"
+#include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_test_host.h"
 #include "doctor/probes/python/python_text.h"
 

@@ -14,7 +14,6 @@
 #include "doctor/base/process.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/probes/sources/source_text.h"
 #include "doctor/probes/sources/sources.h"
 
 namespace scankit {

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "doctor/base/text.h"
-#include "doctor/probes/sources/source_text.h"
 #include "doctor/probes/sources/sources.h"
 
 namespace scankit {

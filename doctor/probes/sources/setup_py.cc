@@ -12,7 +12,6 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/probes/sources/source_text.h"
 #include "doctor/probes/sources/sources.h"
 
 namespace scankit {

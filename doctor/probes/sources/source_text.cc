@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/sources/source_text.h"
-
 #include <algorithm>
 #include <cctype>
 
 #include "doctor/base/text.h"
+#include "doctor/probes/sources/sources.h"
 
 namespace scankit {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/target/named_files.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,9 +6,9 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/probes/extensions/built_for.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
+#include "doctor/probes/target/target.h"
 #include "doctor/probes/target/target_resolve.h"
 #include "doctor/probes/target/wheel.h"
 

@@ -6,8 +6,8 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/mangling.h"
-#include "doctor/probes/extensions/exports.h"
 #include "doctor/probes/extensions/extension_resolve.h"
+#include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/target/target_resolve.h"
 #include "doctor/torch_abi/names.h"
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
 
 #include "doctor/base/files.h"
@@ -119,4 +120,115 @@ TEST(WheelName, IsReadAsInstallersReadIt) {
 }
 
 }  // namespace
+
+// Archives of which two programs see different members are refused, and the refusal says why.
+
+namespace {
+
+using test::Entry;
+using test::zip_of;
+
+const Entry kAbout{"m-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: cp310-cp310-linux_x86_64\n"};
+const Entry kOther{"m-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: cp311-cp311-linux_x86_64\n"};
+
+class WheelLayout : public ::testing::Test {
+ protected:
+  std::string refusal(const std::string& bytes) const {
+    const std::string path = scratch_.path() + "/m-1-cp311-cp311-linux_x86_64.whl";
+    std::ofstream(path, std::ios::binary) << bytes;
+    const auto unpacked = unpack_wheel(path, scratch_.path() + "/out");
+    return unpacked ? "" : unpacked.error().message;
+  }
+  void expect_refused(const std::string& bytes, const std::string& why) const {
+    const std::string message = refusal(bytes);
+    EXPECT_NE(message.find(why), std::string::npos) << why << ", not: " << message;
+  }
+  TemporaryDirectory scratch_ = std::move(TemporaryDirectory::create("scankit-layout")).value();
+};
+
+// The archive with one of its two-byte or longer fields overwritten.
+std::string with_bytes(std::string bytes, std::size_t at, const std::string& by) {
+  return bytes.replace(at, by.size(), by);
+}
+
+TEST_F(WheelLayout, TakesAnHonestArchive) { EXPECT_EQ(refusal(zip_of({kAbout, {"a.so", "x"}})), ""); }
+
+TEST_F(WheelLayout, RefusesBytesThatBelongToNoMember) {
+  const std::string zip = zip_of({kAbout, {"a.so", "x"}});
+  expect_refused("#!/bin/sh\n" + zip, "precede");
+  expect_refused("#!/bin/sh\n" + zip_of({kAbout, {"a.so", "x"}}, 10), "10 bytes precede its first member");
+  expect_refused(zip + "x", "follow the archive");
+  const std::string first = zip_of({{"a.so", "y"}});
+  expect_refused(first + zip, "precede");
+  expect_refused(first + zip_of({kAbout, {"a.so", "x"}}, static_cast<std::uint32_t>(first.size())),
+                 "precede its first member");
+}
+
+TEST_F(WheelLayout, RefusesTwoEndRecords) {
+  std::string outer = zip_of({kAbout, {"a.so", "x"}});
+  const std::string inner = zip_of({kOther, {"a.so", "evil"}}, static_cast<std::uint32_t>(outer.size()));
+  std::string length;
+  test::put(length, static_cast<std::uint32_t>(inner.size()), 2);
+  expect_refused(with_bytes(outer, outer.size() - 2, length) + inner, "two end records");
+}
+
+TEST_F(WheelLayout, RefusesMembersThatOverlap) {
+  // "a.so" holds all of "b.so", header and data; the directory names both.
+  const std::string inner = zip_of({{"b.so", "evil"}}).substr(0, 30 + 4 + 4);
+  const std::string zip = zip_of({kAbout, {"a.so", inner}, {"b.so", "evil"}});
+  const std::size_t a = zip.find("PK\x03\x04", 4), inside = a + 30 + 4, b = inside + inner.size();
+  std::string bytes = zip.substr(0, b) + zip.substr(b + inner.size());
+  const auto removed = static_cast<std::uint32_t>(inner.size());
+  const std::size_t directory = bytes.find("PK\x01\x02"), third = bytes.rfind("PK\x01\x02");
+  std::string start, offset;
+  test::put(start, static_cast<std::uint32_t>(directory), 4);
+  test::put(offset, static_cast<std::uint32_t>(inside), 4);
+  bytes = with_bytes(with_bytes(bytes, bytes.size() - 6, start), third + 42, offset);
+  ASSERT_EQ(zip.size() - removed, bytes.size());
+  expect_refused(bytes, "overlap");
+}
+
+TEST_F(WheelLayout, RefusesHeadersThatDisagree) {
+  const std::string zip = zip_of({kAbout, {"a.so", "xxxx"}});
+  const std::size_t member = zip.find("PK\x03\x04", 4);
+  expect_refused(with_bytes(zip, member + 30, "b"), "is called \"b.so\"");
+  expect_refused(with_bytes(zip, member + 18, std::string("\x03", 1)), "other sizes or flags");
+  expect_refused(with_bytes(zip, member + 14, "x"), "other sizes or flags");
+  // A second directory, of the same length, that no end record leads to.
+  const std::size_t directory = zip.find("PK\x01\x02");
+  const std::string records = zip.substr(directory, zip.size() - 22 - directory);
+  expect_refused(zip.substr(0, directory) + records + zip.substr(directory), "precede");
+  std::string fewer;
+  test::put(fewer, 1, 2);
+  test::put(fewer, 1, 2);
+  expect_refused(with_bytes(zip, zip.size() - 14, fewer), "directories");
+}
+
+TEST_F(WheelLayout, RefusesACommentThatLeavesTheDirectory) {
+  const std::string zip = zip_of({kAbout, {"a.so", "xxxx"}});
+  const std::size_t last = zip.rfind("PK\x01\x02");
+  expect_refused(with_bytes(zip, last + 32, "\x01"), "directory is damaged");
+}
+
+TEST_F(WheelLayout, SaysWhatItCannotReadByItsName) {
+  Entry packed{"a.so", "xxxx"};
+  packed.method = 12;
+  expect_refused(zip_of({kAbout, packed}), "BZIP2");
+  expect_refused(zip_of({kAbout, {std::string(4000, 'a') + ".so", "x"}}), "unusable length");
+  expect_refused(zip_of({kAbout, {"pkg/" + std::string(300, 'a') + ".so", "x"}}), "unusable length");
+}
+
+TEST_F(WheelLayout, RefusesMoreTagsThanAWheelHas) {
+  std::string tags = "Wheel-Version: 1.0\n";
+  for (int i = 0; i < 1200; ++i) tags += "Tag: cp" + std::to_string(i) + "-none-any\n";
+  const std::string path = scratch_.path() + "/any.whl";
+  std::ofstream(path, std::ios::binary) << zip_of({{"m-1.dist-info/WHEEL", tags}});
+  const auto unpacked = unpack_wheel(path, scratch_.path() + "/out");
+  ASSERT_FALSE(unpacked);
+  EXPECT_NE(unpacked.error().message.find("more than 1000 tags"), std::string::npos)
+      << unpacked.error().message;
+}
+
+}  // namespace
+
 }  // namespace scankit
