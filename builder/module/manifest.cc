@@ -9,7 +9,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/elf/fatbin.h"
-#include "doctor/elf/file_state.h"
+#include "doctor/elf/image.h"
 #include "doctor/model/plain_json.h"
 
 namespace scankit {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/elf/cubin_kernels.h"
-
 #include <elf.h>
 
 #include <map>
 
 #include "doctor/base/say.h"
 #include "doctor/elf/bytes.h"
+#include "doctor/elf/fatbin.h"
 
 namespace scankit {
 namespace {

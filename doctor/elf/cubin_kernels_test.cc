@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/elf/cubin_kernels.h"
-
 #include <elf.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <initializer_list>
+
+#include "doctor/elf/fatbin.h"
 
 namespace scankit {
 namespace {

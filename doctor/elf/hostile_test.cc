@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "doctor/elf/fatbin.h"
-#include "doctor/elf/file_state.h"
+#include "doctor/elf/image.h"
 #include "doctor/elf/library.h"
 #include "doctor/elf/test_library.h"
 

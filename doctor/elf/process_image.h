@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/base/message.h"
@@ -11,6 +13,7 @@
 // What glibc's loader would do in one process, without doing it: which files
 // it loads, in which order, and where each undefined name finds its
 // definition. Copyable, so that one process with torch serves every extension.
+
 namespace scankit {
 
 struct LoadedObject {
@@ -97,5 +100,29 @@ class ProcessImage {
   std::map<int, std::shared_ptr<const Steps>> steps_;  // by object
   std::size_t tries_ = 0;  // folders that exist, for each library that was searched
 };
+
+// What `import torch` makes the loader do, as far as it decides which libraries a later extension meets.
+struct TorchLoadRequest {
+  std::string location;                         // the package's folder
+  std::string cuda_major;                       // "13"; empty for a CPU build
+  std::vector<std::string> sys_path;            // in order
+  std::vector<std::string> extension_suffixes;  // in order
+};
+struct TorchLoad {
+  bool loaded = false;                  // torch/_C was found and mapped
+  Message note;                         // why not
+  std::vector<UnfoundLibrary> missing;  // what its closure needs and nothing provides
+};
+// Leaves in `process` whatever could be loaded.
+TorchLoad load_torch(ProcessImage& process, const Host& host, const TorchLoadRequest& request);
+
+// The libraries that torch/__init__.py loads by path before or after libtorch_global_deps: each release has
+// its own list, so it is read from that release's file.
+struct TorchPreloads {
+  using Pattern = std::pair<std::string, std::string>;  // {"cublas", "libcublas.so.*[0-9]"}
+  std::string condition;                                // only where a loaded file's path holds this text
+  std::vector<Pattern> after, on_failure;
+};
+TorchPreloads parse_torch_preloads(std::string_view init_py);
 
 }  // namespace scankit

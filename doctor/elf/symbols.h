@@ -7,10 +7,82 @@
 #include <string_view>
 #include <vector>
 
-#include "doctor/elf/dynamic.h"
-#include "doctor/elf/versions.h"
+#include "doctor/elf/image.h"
 
 namespace scankit {
+
+// Names of an object, read one at a time: libtorch_cpu's are
+// 10 MB, of which a question needs a few hundred bytes.
+class StringTable {
+ public:
+  StringTable() = default;
+  StringTable(FileBytes file, std::uint64_t offset, std::uint64_t size)
+      : file_(std::move(file)), offset_(offset), size_(size) {}
+  std::uint64_t size() const { return size_; }
+  Result<std::string> at(std::uint64_t index) const;
+  // `length` bytes from `index`, for those who walk the whole table.
+  Result<Bytes> piece(std::uint64_t index, std::uint64_t length) const;
+
+ private:
+  FileBytes file_;
+  std::uint64_t offset_ = 0, size_ = 0;
+};
+
+// PT_DYNAMIC: what the loader goes by.
+struct Dynamic {
+  bool present = false;             // false: a program linked statically
+  std::vector<std::string> needed;  // DT_NEEDED, in the order of the file
+  std::string soname, rpath, runpath;
+  // A present but empty entry is not a missing one: an empty DT_RUNPATH still hides DT_RPATH.
+  bool has_soname = false, has_rpath = false, has_runpath = false;
+  bool symbolic = false;        // DT_SYMBOLIC or DF_SYMBOLIC
+  bool no_default_lib = false;  // DF_1_NODEFLIB: neither the cache's default folders nor the default folders
+  StringTable strings;
+  // Addresses, 0 where the entry is missing.
+  std::uint64_t string_address = 0, symbols = 0, gnu_hash = 0, sysv_hash = 0, version_symbols = 0;
+  std::uint64_t version_needs = 0, version_need_count = 0, version_defs = 0, version_def_count = 0;
+};
+Result<Dynamic> read_dynamic(const Image& image);
+
+// The GNU build-id in lower-case hex; empty where there is none.
+std::string read_build_id(const Image& image);
+// The program interpreter (PT_INTERP); empty for a library.
+std::string read_interpreter(const Image& image);
+
+struct VersionNeed {
+  std::string file, name;  // "libc.so.6", "GLIBC_2.17"
+  std::uint16_t index = 0;
+  bool weak = false;    // the loader only warns where it is missing
+  bool hidden = false;  // only this very version will do
+};
+struct VersionDefinition {
+  std::string name;
+  std::uint16_t index = 0;
+  bool base = false;  // names the file, not a version
+};
+
+// Symbol versioning as the loader reads it (LSB Core, "Symbol Versioning"; glibc elf/dl-version.c).
+class Versions {
+ public:
+  static Result<Versions> read(const Image& image, const Dynamic& dynamic);
+
+  const std::vector<VersionNeed>& needs() const { return needs_; }
+  const std::vector<VersionDefinition>& definitions() const { return definitions_; }
+  bool has_definitions() const { return has_definitions_; }
+  bool has_symbol_versions() const { return symbol_versions_ != 0; }
+  // The versym entry of a symbol: bit 15 is "hidden", the rest an index; 1 (global) where it cannot be read.
+  std::uint16_t of_symbol(const Image& image, std::uint32_t symbol) const;
+  const VersionNeed* need(std::uint16_t index) const;
+  // Empty for the local, global and base indices.
+  std::string definition_name(std::uint16_t index) const;
+  bool defines(const std::string& name) const;
+
+ private:
+  std::vector<VersionNeed> needs_;
+  std::vector<VersionDefinition> definitions_;
+  bool has_definitions_ = false;
+  std::uint64_t symbol_versions_ = 0;
+};
 
 struct UndefinedSymbol {
   std::string name;

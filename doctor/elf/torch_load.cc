@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/elf/torch_load.h"
-
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/elf/process_image.h"
 
 namespace scankit {
 namespace {

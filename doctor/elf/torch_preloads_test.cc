@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "doctor/elf/torch_load.h"
+#include "doctor/elf/process_image.h"
 
 namespace scankit {
 namespace {

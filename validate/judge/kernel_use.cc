@@ -10,7 +10,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/elf/cubin_kernels.h"
+#include "doctor/elf/fatbin.h"
 #include "kernels/common/driver_images.h"
 #include "kernels/selective_scan/cuda/launch.h"
 #include "validate/run/child.h"

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "doctor/base/files.h"
-#include "doctor/elf/cubin_kernels.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
 

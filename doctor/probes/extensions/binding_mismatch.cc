@@ -5,7 +5,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
-#include "doctor/elf/torch_load.h"
+#include "doctor/elf/process_image.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 
 namespace scankit {

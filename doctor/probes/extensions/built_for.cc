@@ -4,7 +4,7 @@
 #include <set>
 
 #include "doctor/base/say.h"
-#include "doctor/elf/file_state.h"
+#include "doctor/elf/image.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/torch_abi/infer_release.h"

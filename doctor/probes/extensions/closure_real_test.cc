@@ -9,8 +9,8 @@
 #include <set>
 
 #include "doctor/elf/mangling.h"
+#include "doctor/elf/process_image.h"
 #include "doctor/elf/test_library.h"
-#include "doctor/elf/torch_load.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/extensions/torch.h"
 #include "doctor/probes/packages/distributions.h"

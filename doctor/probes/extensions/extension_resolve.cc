@@ -10,7 +10,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/mangling.h"
-#include "doctor/elf/torch_load.h"
+#include "doctor/elf/process_image.h"
 
 namespace scankit {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "doctor/elf/process_image.h"
-#include "doctor/elf/torch_load.h"
 #include "doctor/model/snapshot.h"
 
 // What a missing name or library is, and what there is instead.

@@ -10,7 +10,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/fatbin.h"
-#include "doctor/elf/file_state.h"
+#include "doctor/elf/image.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 

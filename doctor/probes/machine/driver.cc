@@ -11,7 +11,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/elf/ld_cache.h"
+#include "doctor/elf/search.h"
 #include "doctor/knowledge/gpus.h"
 #include "doctor/probes/machine/system.h"
 

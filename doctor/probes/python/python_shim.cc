@@ -14,7 +14,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/elf/file_state.h"
+#include "doctor/elf/image.h"
 #include "doctor/probes/packages/repairs.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_text.h"
