@@ -24,7 +24,7 @@
 #include "doctor/program.h"
 #include "doctor/report/progress.h"
 #include "doctor/report/words.h"
-#include "doctor/text/choice.h"
+#include "doctor/text/catalogue.h"
 
 namespace {
 

@@ -21,7 +21,7 @@ namespace scankit {
 void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words) {
   set_help_style(app);
   // Only for the help and to make the parser accept it. main() takes the value out of the command line
-  // before the first text is printed, wherever the option is (doctor/text/choice.h).
+  // before the first text is printed, wherever the option is (doctor/text/catalogue.h).
   app.add_option_function<std::string>(
          "--lang", [](const std::string&) {},
          say("output language: en, an installed translation, or a .mo file [default: LANGUAGE, LC_ALL, "

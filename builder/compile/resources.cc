@@ -11,7 +11,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/host/control_group.h"
+#include "doctor/probes/machine/system.h"
 
 namespace scankit {
 namespace {

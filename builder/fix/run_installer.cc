@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "builder/fix/lock.h"
-#include "doctor/base/descendants.h"
 #include "doctor/base/files.h"
+#include "doctor/base/process.h"
 #include "doctor/base/say.h"
 
 extern char** environ;

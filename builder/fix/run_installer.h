@@ -11,7 +11,7 @@ namespace scankit {
 
 // The keeper: a process between us and the user's installer. The installer shares our process group, since
 // Ctrl-C and its questions are the terminal's, so what it starts cannot be killed as a group
-// (doctor/base/descendants.h). Much of that is not its child any more: a build starts daemons, and may end
+// (doctor/base/process.h). Much of that is not its child any more: a build starts daemons, and may end
 // before its compilers do. The kernel gives such orphans to the keeper (PR_SET_CHILD_SUBREAPER).
 //
 // If scankit is killed, or if the installer fails, the keeper kills everything that the installer started

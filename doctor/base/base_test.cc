@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "doctor/base/duration.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/sha256_stream.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/base/descendants.h"
-
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -17,6 +15,8 @@
 #include <ctime>
 #include <mutex>
 #include <string_view>
+
+#include "doctor/base/process.h"
 
 namespace scankit {
 namespace {

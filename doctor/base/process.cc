@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "doctor/base/descendants.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
@@ -25,7 +24,7 @@ namespace {
 
 // The order of events: spawn() makes the pipes and forks, the child becomes the program, pump() moves the
 // bytes until the child has ended or the time is up, and only then is the child reaped. The watcher and
-// the reaper of descendants.h make sure that no process survives scankit.
+// the reaper of descendants.cc make sure that no process survives scankit.
 using Clock = std::chrono::steady_clock;
 
 struct Pipe {

@@ -2,6 +2,8 @@
 // Text: the one place for trimming, splitting, joining, case, UTF-8, package names and quoting. Pure
 // functions over bytes that may be a stranger's: none trusts its input, none depends on the locale.
 #pragma once
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,5 +51,9 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
 std::string shell_quoted(const std::string& word);
 // A command line to paste: every word of `words` quoted.
 std::string shell_line(const std::vector<std::string>& words);
+
+// "20s", "1.5m", "500ms", "2h"; a number alone means seconds. Nothing where it is none of these, zero, or
+// more than a day.
+std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 
 }  // namespace scankit

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "doctor/base/duration.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/help.h"

@@ -10,7 +10,6 @@
 #include <memory>
 #include <thread>
 
-#include "doctor/base/duration.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

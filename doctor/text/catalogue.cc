@@ -7,9 +7,6 @@
 #include <charconv>
 #include <cstring>
 
-#include "doctor/text/plural.h"
-#include "doctor/text/retell.h"
-
 // languages.def is made by CMake: LANGUAGE(code) for each .po file of this folder, in order.
 #define LANGUAGE(code)                                      \
   extern "C" const unsigned char scankit_language_##code[]; \

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +13,7 @@
 
 // Translations: the compiled catalogues (.mo) of GNU gettext, read here, because its own reader asks for a
 // locale of the system, which a static program cannot load.
+
 namespace scankit {
 
 // One language out of the bytes of a .mo file, which are not trusted. `name` is for error messages.
@@ -22,5 +26,41 @@ Result<std::vector<std::string>> misplaced_sentences(std::string bytes, const st
 std::vector<std::string> compiled_languages();
 // nullptr where it is not compiled in.
 std::unique_ptr<Language> compiled_language(std::string_view code);
+
+// "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 ? 1 : 2);" of a catalogue's header: the form for `n`.
+// Nothing where the rule cannot be read or names a form that there is not.
+std::optional<std::size_t> plural_form(std::string_view header, std::size_t n);
+
+// A snapshot holds English sentences ("no file of x is on the path"), because it goes from machine to machine
+// and is compared byte by byte. A reader with another language recognises the sentence of the catalogue from
+// which one was made.
+
+// The literal parts of a key and the places between them: "{} needs {}" has "", " needs ", "".
+struct SentencePattern {
+  std::vector<std::string> literals, places;
+  std::size_t letters = 0;  // of the literal parts: what makes a match believable
+};
+// Nothing where the key cannot be recognised: too few letters, two places side by side, or a format.
+std::optional<SentencePattern> pattern_of(std::string_view key);
+
+// What stands in the places of the pattern, where the text is such a sentence.
+std::optional<std::vector<std::string_view>> values_in(const SentencePattern& pattern, std::string_view text);
+
+// The translation with the values of `pattern.places` put in.
+std::string with_values(std::string_view translation, const SentencePattern& pattern,
+                        const std::vector<std::string>& values);
+
+using Variables = std::function<std::optional<std::string>(std::string_view)>;
+
+// The languages that the user's variables ask for, the best first: "de_AT", "de". Empty: English.
+std::vector<std::string> wanted_languages(const Variables& variables);
+
+// `wish`: what --lang named ("de", "en", or the path of a .mo file), "" where nothing did; then the variables
+// decide, and a language that nobody translated is English. nullptr: English.
+Result<std::unique_ptr<Language>> choose_language(const std::string& wish, const Variables& variables);
+
+// Takes `--lang X` and `--lang=X` out of the words of a command line, wherever they stand before "--", since
+// the help itself is said in that language. The last one counts.
+std::string take_language_option(std::vector<std::string>& words);
 
 }  // namespace scankit

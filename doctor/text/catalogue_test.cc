@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "doctor/base/files.h"
-#include "doctor/text/choice.h"
 
 namespace scankit {
 namespace {

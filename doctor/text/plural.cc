@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule is a C expression over n (GNU gettext manual, "Additional functions for plural forms").
-#include "doctor/text/plural.h"
-
 #include <array>
 #include <charconv>
+
+#include "doctor/text/catalogue.h"
 
 namespace scankit {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/text/plural.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "doctor/text/catalogue.h"
 
 namespace scankit {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/text/retell.h"
-
 #include <algorithm>
 #include <cctype>
+
+#include "doctor/text/catalogue.h"
 
 namespace scankit {
 namespace {
