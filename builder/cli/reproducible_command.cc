@@ -19,7 +19,6 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
-#include "doctor/report/escape.h"
 
 extern char** environ;
 

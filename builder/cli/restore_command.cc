@@ -16,7 +16,6 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

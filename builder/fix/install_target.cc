@@ -15,7 +15,6 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
-#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

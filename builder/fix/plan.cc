@@ -8,7 +8,6 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"
-#include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 
 namespace scankit {

@@ -12,7 +12,6 @@
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/snapshot_queries.h"
-#include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 
 namespace scankit {

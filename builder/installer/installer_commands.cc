@@ -5,7 +5,6 @@
 
 #include "builder/installer/installer.h"
 #include "doctor/base/text.h"
-#include "doctor/report/escape.h"
 
 namespace scankit {
 namespace {

@@ -32,7 +32,4 @@ std::string file_uri(std::string_view path);
 // outside ASCII does too. Text that CI runners would take for a command is broken up.
 std::string plain(std::string_view text, bool ascii);
 
-// As a POSIX shell reads it back: quoted only where needed.
-std::string shell_quoted(const std::string& word);
-
 }  // namespace scankit
