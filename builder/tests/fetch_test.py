@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -172,6 +173,20 @@ class Fetch(unittest.TestCase):
         self.out = "/proc/none/f"
         self.assertEqual(self.fetch("ok"), FAILED)
         self.assertIn("cannot write /proc/none/f.part", self.said)
+
+    def test_a_path_that_is_too_long(self):
+        self.out = "/" + "f" * 4091
+        self.assertEqual(self.fetch("ok"), USAGE)
+        self.assertIn("the path is too long; choose a shorter one", self.said)
+
+    def test_a_part_that_cannot_be_emptied(self):
+        try:
+            os.mknod(self.out + ".part", stat.S_IFCHR | 0o600, os.makedev(1, 3))  # /dev/null
+        except OSError as error:
+            self.skipTest(str(error))
+        self.assertEqual(self.fetch("ok", pinned=False), FAILED)
+        self.assertIn("cannot empty %s.part: " % self.out, self.said)
+        self.assertIn("; delete it and try again", self.said)
 
     def test_a_full_disk(self):
         self.out = "/dev/full"

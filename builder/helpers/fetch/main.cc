@@ -62,6 +62,13 @@ const char* part_name(const Request& request, char (&name)[4096]) {
   return length > 0 && length < static_cast<int>(sizeof name) ? name : nullptr;
 }
 
+// Empties the part. Says why where that fails: a disk with errors, a file made immutable.
+bool empty_part(const char* name, Part* part) {
+  if (restart(part)) return true;
+  scankit_gpu::report_error("cannot empty {}: {}; delete it and try again", name, strerror(errno));
+  return false;
+}
+
 // Opens the part and hashes what an earlier run left in it. Without an expected hash it cannot be
 // known whether those bytes belong to this file, so the part starts empty. O_NOFOLLOW refuses a link
 // that somebody planted.
@@ -75,18 +82,23 @@ bool open_part(const Request& request, const char* name, Part* part) {
     scankit_gpu::report_error("cannot write {}: it is not a regular file", name);
     return false;
   }
-  if (request.sha256 == nullptr) return restart(part);
+  if (request.sha256 == nullptr) return empty_part(name, part);
   static char piece[1 << 16];
   for (;;) {
     const ssize_t got = read(part->fd, piece, sizeof piece);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
+    if (got < 0) {
+      scankit_gpu::report_error("cannot read {}, which an earlier download left: {}; delete it and try again",
+                                name, strerror(errno));
+      return false;
+    }
+    if (got == 0) break;
     part->hash.update(piece, static_cast<size_t>(got));
     part->have += static_cast<uint64_t>(got);
     if (part->have > request.limit) break;  // a device has no end
   }
   const bool too_long = part->have > request.limit || (request.size != 0 && part->have > request.size);
-  return too_long ? restart(part) : true;
+  return too_long ? empty_part(name, part) : true;
 }
 
 // Takes a copy: finish() would end the hash that the part still updates.
@@ -213,7 +225,10 @@ bool judge_part(const Request& request, const char* name, const Part& part, char
 // a hash is known that can judge it; otherwise it is removed.
 int fetch(const Request& request, const CurlApi& api) {
   char name[4096];
-  if (part_name(request, name) == nullptr) return scankit_gpu::kUsage;
+  if (part_name(request, name) == nullptr) {
+    scankit_gpu::report_error("--out {}: the path is too long; choose a shorter one", request.out);
+    return scankit_gpu::kUsage;
+  }
   Part part;
   if (!open_part(request, name, &part)) return scankit_gpu::kFailed;
   const uint64_t left_over = part.have;
@@ -229,7 +244,7 @@ int fetch(const Request& request, const CurlApi& api) {
   hex_of(part.hash, hash);
   // What an earlier run left may have been of another file: once more, from its first byte.
   if (left_over > 0 && request.sha256 != nullptr && strcmp(hash, request.sha256) != 0 &&
-      (!restart(&part) || !download.run())) {
+      (!empty_part(name, &part) || !download.run())) {
     if (download.worthless()) unlink(name);
     return scankit_gpu::kFailed;
   }
