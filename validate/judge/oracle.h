@@ -2,8 +2,6 @@
 #pragma once
 #include <vector>
 
-#include "validate/cases/cases.h"
-
 // A selective scan in double precision: the plain recurrence, and its gradient written out, linear in
 // the length. It follows the definition (kernels/selective_scan/params.h, top) and shares no code
 // with any kernel.
@@ -36,6 +34,5 @@ struct OracleOutput {
 };
 
 OracleOutput run_oracle(const OracleInput& input);
-OracleInput oracle_input(const Case& c);
 
 }  // namespace scankit::validate

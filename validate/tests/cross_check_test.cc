@@ -56,6 +56,37 @@ std::map<std::string, Values> named(const OracleOutput& o) {
           {"dinitial_state", o.dinitial_state}};
 }
 
+std::vector<double> values_of(const Case& c, std::string_view name) {
+  const TensorSpec* spec = c.find(name);
+  return spec ? make_data(*spec) : std::vector<double>{};
+}
+
+OracleInput oracle_input(const Case& c) {
+  OracleInput in;
+  in.batch = c.batch;
+  in.dim = c.dim;
+  in.length = c.length;
+  in.states = c.states;
+  in.groups = c.groups;
+  in.softplus = c.softplus;
+  in.complex = c.complex();
+  in.constant_B = c.constant("B");
+  in.constant_C = c.constant("C");
+  in.u = values_of(c, "u");
+  in.delta = values_of(c, "delta");
+  in.A = values_of(c, "A");
+  in.B = values_of(c, "B");
+  in.C = values_of(c, "C");
+  in.D = values_of(c, "D");
+  in.z = values_of(c, "z");
+  in.delta_bias = values_of(c, "delta_bias");
+  in.dout = values_of(c, "dout");
+  in.initial_state = values_of(c, "initial_state");
+  in.dlast_state = values_of(c, "dlast_state");
+  in.cu_seqlens = c.cu_seqlens;
+  return in;
+}
+
 TEST(CrossCheck, TheTwoOraclesAgree) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   std::vector<Case> cases = full_cases(20261121, 100);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backward that asks for a tile's rows, B, C and states while it computes the one after it (option
 // Async), for bf16, on the CPU (emulator.h): the same bits as the kernel that reads them when it needs them,
-// however late or early the copies happen, and near the fp64 reference of device_check.
+// however late or early the copies happen, and near the fp64 oracle.
 #include <gtest/gtest.h>
 
 #include <string>

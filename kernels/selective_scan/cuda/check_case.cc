@@ -7,9 +7,9 @@
 #include <memory>
 #include <random>
 
-#include "kernels/selective_scan/cuda/check_reference.h"
 #include "kernels/selective_scan/cuda/check_tensor.h"
 #include "kernels/selective_scan/cuda/choice.h"
+#include "validate/judge/oracle.h"
 
 namespace scankit::selective_scan {
 namespace {
@@ -30,7 +30,7 @@ class Case {
   }
 
   CaseVerdict run() {
-    if (!s_.garbage) result_ = run_reference(p_);
+    if (!s_.garbage) result_ = validate::run_oracle(p_);
     forward();
     backward();
     return {right_, head() + text_};
@@ -234,7 +234,7 @@ class Case {
              plan, message);
     judge("out", *out_, result_.out, s_.dtype);
     if (s_.z) judge("out_z", *out_z_, result_.out_z, s_.dtype);
-    if (s_.last) judge("last", *last_, result_.last, DType::F32);
+    if (s_.last) judge("last", *last_, result_.last_state, DType::F32);
     if (!packed) judge_saved(channel);
     saved_ = f.x;
   }
@@ -250,7 +250,7 @@ class Case {
               x[static_cast<std::size_t>((row + 1) * channel + (2 * (i - s_.states) + 1) * parts_ + part)]);
     const Pointer copy = single(static_cast<Index>(last.size()), 1);
     copy->set(last);
-    judge("last in x", *copy, result_.last, DType::F32);
+    judge("last in x", *copy, result_.last_state, DType::F32);
   }
 
   DType sum_dtype(bool constant) const { return s_.rounded && !constant ? s_.dtype : DType::F32; }
@@ -301,7 +301,7 @@ class Case {
     judge("dC", *g.dC, result_.dC, sum_dtype(p_.constant_C));
     if (s_.D) judge("dD", *g.dD, result_.dD, DType::F32);
     if (s_.bias) judge("dbias", *g.dbias, result_.ddelta_bias, DType::F32);
-    if (s_.initial) judge("dinitial", *g.dinitial, result_.dinitial, DType::F32);
+    if (s_.initial) judge("dinitial", *g.dinitial, result_.dinitial_state, DType::F32);
   }
   void run_twice(const Backward& b, const Gradients& g) {
     device::DeviceFacts facts;
@@ -332,8 +332,8 @@ class Case {
   const CaseShape& s_;
   Index parts_, sequences_;
   std::mt19937_64 random_;
-  ReferenceProblem p_;
-  ReferenceResult result_;
+  validate::OracleInput p_;
+  validate::OracleOutput result_;
   Pointer u_, delta_, z_, dout_, B_, C_, A_, D_, bias_, x_, out_, out_z_, initial_, dlast_, last_, ends_;
   SavedStates saved_ = {};
   bool right_ = true;

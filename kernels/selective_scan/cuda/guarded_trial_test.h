@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A problem for the plain kernels of one element type (SCANKIT_DTYPE), run on the CPU in choices that a test
-// names, in memory that ends where a page does that nobody may read, and judged by the fp64 reference of
-// device_check. Included behind entry.cuh, by a test that has declared `memory`, a block's shared memory.
+// names, in memory that ends where a page does that nobody may read, and judged by the fp64
+// oracle. Included behind entry.cuh, by a test that has declared `memory`, a block's shared memory.
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "kernels/selective_scan/cuda/check_reference.h"
 #include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/cuda/emulated_launch_test.h"
 #include "kernels/selective_scan/cuda/emulated_test.h"
 #include "validate/cases/random.h"
+#include "validate/judge/oracle.h"
 
 namespace scankit::selective_scan {
 
@@ -63,7 +63,7 @@ class Trial {
     const Index row = x_.pitch();
     saved_ = {x_.data<float>(), s_.dim * row, row, s_.states};
     forward();
-    want_ = run_reference(reference_);
+    want_ = validate::run_oracle(input_);
   }
 
   // By the name of what is found. `late`: du begins so many elements late in its memory.
@@ -102,7 +102,7 @@ class Trial {
   }
 
   void judge(const Results& got) const {
-    const ReferenceResult& r = want_;
+    const validate::OracleOutput& r = want_;
     const auto near = [&](const char* name, const Doubles& want, double bound) {
       if (got.contains(name)) expect_close(name, got.at(name), want, bound);
     };
@@ -110,7 +110,7 @@ class Trial {
     near("du", r.du, number), near("ddelta", r.ddelta, number), near("dz", r.dz, number);
     near("dB", r.dB, number), near("dC", r.dC, number), near("out_z", r.out_z, number);
     near("dA", r.dA, kFloatBound), near("dD", r.dD, kFloatBound);
-    near("ddelta_bias", r.ddelta_bias, kFloatBound), near("dinitial_state", r.dinitial, kFloatBound);
+    near("ddelta_bias", r.ddelta_bias, kFloatBound), near("dinitial_state", r.dinitial_state, kFloatBound);
   }
 
   device::Plan last_plan = {};  // of the backward
@@ -144,7 +144,7 @@ class Trial {
   }
 
   void fill() {
-    ReferenceProblem& r = reference_;
+    validate::OracleInput& r = input_;
     r.batch = s_.batch, r.dim = s_.dim, r.length = s_.length, r.states = s_.states, r.groups = s_.groups;
     r.constant_B = s_.constant_B, r.constant_C = s_.constant_C;
     r.softplus = true;
@@ -177,8 +177,8 @@ class Trial {
   Array x_ = floats(Index{s_.batch} * s_.dim, (saved_chunks(s_.length) + 1) * s_.states);
   Common common_ = {};
   SavedStates saved_ = {};
-  ReferenceProblem reference_ = {};
-  ReferenceResult want_;
+  validate::OracleInput input_;
+  validate::OracleOutput want_;
 };
 
 // Names of those whose bits differ.

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A problem for the plain kernels of fp32, run on the CPU in choices that a test names and judged by the fp64
-// reference of device_check. Included behind entry.cuh, by a test that has declared `memory`, a block's
-// shared memory.
+// oracle. Included behind entry.cuh, by a test that has declared `memory`, a block's shared memory.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "kernels/selective_scan/cuda/check_reference.h"
 #include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/cuda/emulated_launch_test.h"
+#include "validate/judge/oracle.h"
 
 namespace scankit::selective_scan {
 
@@ -42,8 +41,8 @@ struct Shape {
 
 // A problem as the kernels take it, in memory that they fill.
 struct Trial {
-  ReferenceProblem p;
-  ReferenceResult want;
+  validate::OracleInput p;
+  validate::OracleOutput want;
   Floats u, delta, z, A, B, C, D, bias, dout, out, out_z, x, du, ddelta, dz, dA, dB, dC, dD, dbias;
   Floats initial, dlast, last_state, dinitial;
   bool stateful;
@@ -152,13 +151,13 @@ struct Trial {
   }
 
   void check(const Choice& forward_choice, const Choice& backward_choice, bool with_x) {
-    want = run_reference(p);
+    want = validate::run_oracle(p);
     describe();
     forward(forward_choice);
     judge("out", out, want.out);
     if (!p.z.empty()) judge("out_z", out_z, want.out_z);
-    judge("last", last(), want.last);
-    if (stateful) judge("last_state", last_state, want.last);
+    judge("last", last(), want.last_state);
+    if (stateful) judge("last_state", last_state, want.last_state);
     backward(backward_choice, forward_choice, with_x);
     judge("du", du, want.du);
     judge("ddelta", ddelta, want.ddelta);
@@ -168,7 +167,7 @@ struct Trial {
     judge("dC", dC, want.dC);
     judge("dD", dD, want.dD);
     judge("ddelta_bias", dbias, want.ddelta_bias);
-    if (stateful) judge("dinitial_state", dinitial, want.dinitial);
+    if (stateful) judge("dinitial_state", dinitial, want.dinitial_state);
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain kernels over a length cut into segments: their device code, through the planner, on the CPU
-// (emulator.h) against the fp64 reference of device_check.
+// (emulator.h) against the fp64 oracle.
 #include <gtest/gtest.h>
 
 #include <algorithm>

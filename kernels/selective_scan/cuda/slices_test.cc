@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain kernels that take the states in slices: their device code on the CPU (emulator.h) against the
-// fp64 reference of device_check, in every variant, the tuner's candidates too.
+// fp64 oracle, in every variant, the tuner's candidates too.
 #include <gtest/gtest.h>
 
 #include <string>

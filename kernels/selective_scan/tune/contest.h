@@ -20,7 +20,7 @@ class Bench {
   virtual ~Bench() = default;
   // Makes the cell's tensors. Not empty: why it cannot be measured here.
   virtual std::string open(const Cell& cell) = 0;
-  // Empty where the choice computes what the float64 reference does, else what is wrong.
+  // Empty where the choice computes what the fp64 oracle does, else what is wrong.
   virtual std::string judge(const Choice& choice) = 0;
   virtual double milliseconds(const Choice& choice) = 0;  // of one call
 };

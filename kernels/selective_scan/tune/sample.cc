@@ -6,12 +6,12 @@
 
 #include "kernels/selective_scan/check_number.h"
 
-// Checks the results of a large problem on a few of its channels: the float64 reference for all of them
+// Checks the results of a large problem on a few of its channels: the fp64 oracle for all of them
 // would take minutes.
 namespace scankit::selective_scan {
 namespace {
 
-constexpr Index kMostWork = 4000000;  // states over steps, in the reference
+constexpr Index kMostWork = 4000000;  // states over steps, in the oracle
 
 // The relative error, in norm, of rounding the values to the dtype.
 double loss(const std::vector<double>& values, DType dtype) {
@@ -25,7 +25,7 @@ double loss(const std::vector<double>& values, DType dtype) {
 
 }  // namespace
 
-// The first and the last channel and one in the middle, or fewer if the reference would have too much to
+// The first and the last channel and one in the middle, or fewer if the oracle would have too much to
 // do. dB and dC need all channels and are checked elsewhere (GpuBench::judge()).
 Sample::Sample(Gpu& gpu, const Arrays& arrays) : gpu_(gpu), arrays_(arrays) {
   const Common& c = arrays.forward().common;
@@ -33,7 +33,7 @@ Sample::Sample(Gpu& gpu, const Arrays& arrays) : gpu_(gpu), arrays_(arrays) {
   channels_ = {0};
   if (c.dim > 1 && 2 * each <= kMostWork) channels_.push_back(c.dim - 1);
   if (c.dim > 2 && 3 * each <= kMostWork) channels_.push_back(c.dim / 2 + 1 < c.dim - 1 ? c.dim / 2 + 1 : 1);
-  ReferenceProblem p = {};
+  validate::OracleInput p;
   p.batch = c.batch, p.dim = static_cast<int>(channels_.size()), p.length = c.length, p.states = c.states;
   p.groups = 1, p.softplus = true;
   p.u = rows(c.u.data), p.delta = rows(c.delta.data);
@@ -42,7 +42,7 @@ Sample::Sample(Gpu& gpu, const Arrays& arrays) : gpu_(gpu), arrays_(arrays) {
   p.A = of_channels(c.A, c.states), p.D = of_channels(c.D, 1), p.delta_bias = of_channels(c.delta_bias, 1);
   const Index projection = Index{c.batch} * c.states * c.length;
   p.B = read(c.B.data, 0, projection, c.dtype), p.C = read(c.C.data, 0, projection, c.dtype);
-  want_ = run_reference(p);
+  want_ = validate::run_oracle(p);
 }
 
 // `count` elements from number `first` of a device array, decoded.
@@ -119,7 +119,7 @@ std::string Sample::judge_forward() const {
       for (std::size_t n = 1; n < row.size(); n += 2) last.push_back(row[n]);
     }
   }
-  return wrong + compare("the last state", last, want_.last, DType::F32);
+  return wrong + compare("the last state", last, want_.last_state, DType::F32);
 }
 
 std::string Sample::judge_backward() const {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/selective_scan/cuda/check_arrays.h"
-#include "kernels/selective_scan/cuda/check_reference.h"
+#include "validate/judge/oracle.h"
 
 // What a few channels of a large problem must come out as, in float64, and whether they did.
 namespace scankit::selective_scan {
@@ -32,7 +32,7 @@ class Sample {
   Gpu& gpu_;
   const Arrays& arrays_;
   std::vector<int> channels_;
-  ReferenceResult want_;
+  validate::OracleOutput want_;
   mutable std::map<std::string, double> losses_;  // by rounding, of each result
 };
 
