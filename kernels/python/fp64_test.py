@@ -14,7 +14,7 @@ sys.path[1:1] = [HERE, os.path.join(os.path.dirname(HERE), "selective_scan", "bi
 import torch  # noqa: E402
 
 from module_test import KINDS, module  # noqa: E402
-from oracle import Case  # noqa: E402
+from oracle_case import Case  # noqa: E402
 from source_archive import require  # noqa: E402
 from stateful_cases import cu_seqlens, make_stateful  # noqa: E402
 

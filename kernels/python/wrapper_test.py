@@ -32,7 +32,7 @@ for needed, *requirements in (("sympy", "sympy==1.14.0", "mpmath==1.3.0"), ("net
 import module_test  # noqa: E402
 import scankit_kernels  # noqa: E402
 from module_test import KINDS, make_case  # noqa: E402
-from oracle import excess  # noqa: E402
+from oracle_case import excess  # noqa: E402
 from scankit_kernels import (  # noqa: E402
     causal_conv1d_fn, causal_conv1d_update, selective_scan_fn, selective_state_update)
 from stateful_cases import cu_seqlens, make_stateful  # noqa: E402

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The selective scan in fp64 on the CPU: the plain recurrence and its written-out gradient, linear in length.
 
-Independent of validate/judge/oracle.cc (a test holds the two together) and of autograd. Everything runs twice side by side,
+Independent of validate/judge/oracle.cc (a test compares the two) and of autograd. The tests of the kernels' modules load this
+file by its path, so that it imports nothing of the harness. Everything runs twice side by side,
 along a leading axis of two: once as it is, and once with every factor replaced by its absolute value. The second gives
 for each result the sum of the absolute values of all terms that were added up for it: its magnitude, against which
 a rounding error of the computation must be judged, since terms that cancel leave their errors behind. Of a complex
@@ -33,7 +34,7 @@ def _numbers(projection, complex_scan):
     """A variable projection's pairs of steps as complex numbers."""
     if not complex_scan or is_constant(projection):
         return projection
-    return torch.view_as_complex(projection.reshape(projection.shape[:-1] + (-1, 2)))
+    return torch.view_as_complex(projection.reshape(projection.shape[:-1] + (projection.shape[-1] // 2, 2)))
 
 
 def _states_last(projection, dim):
@@ -182,23 +183,36 @@ def _gradients(decay, drive, h, step, us, Bs, Cs, dy, As, projections, dlast):
     }
 
 
-def plain_forward(u, delta, A, B, C, D=None, z=None, delta_bias=None, softplus=False, wide=torch.float32):
-    """The recurrence as one would write it in PyTorch: what a module's speed is compared with. Any dtype and device.
+def plain_scan(u, delta, A, B, C, D=None, z=None, delta_bias=None, softplus=False, wide=torch.float32, initial_state=None):
+    """(y, y gated by z, last state) by the recurrence as one would write it in PyTorch, of any dtype and device, for autograd.
 
     unbind and stack, not indexing: the gradient of an index is a full-size tensor, which makes autograd quadratic.
     """
-    dim = u.shape[1]
+    batch, dim, length = u.shape
     step = delta.to(wide) if delta_bias is None else delta.to(wide) + delta_bias[:, None]
     step = torch.nn.functional.softplus(step) if softplus else step
-    spread = dim // B.shape[1]
-    Bs, Cs = (p.to(wide).repeat_interleave(spread, dim=1) for p in (B, C))  # (batch, dim, states, length)
+
+    def of_channels(projection):  # (batch or 1, dim, states, length or 1)
+        if is_constant(projection):
+            return projection[None, :, :, None]
+        wider = projection.to(wide)
+        wider = torch.complex(wider[..., 0::2], wider[..., 1::2]) if A.is_complex() else wider
+        return wider.repeat_interleave(dim // projection.shape[1], dim=1)
+
+    Bs, Cs = of_channels(B), of_channels(C)
     decay = torch.exp(step[:, :, None, :] * A[:, :, None]).unbind(-1)
     drive = (Bs * (step * u.to(wide))[:, :, None, :]).unbind(-1)
-    h, outs = torch.zeros_like(drive[0]), []
-    for a, b, c in zip(decay, drive, Cs.unbind(-1)):
+    number = A.dtype if A.is_complex() else wide
+    h = torch.zeros((batch, dim, A.shape[1]), dtype=number, device=u.device) if initial_state is None else initial_state
+    outs = []
+    for a, b, c in zip(decay, drive, Cs.expand(Cs.shape[:3] + (length,)).unbind(-1)):
         h = a * h + b
-        outs.append((h * c).sum(-1))
-    y = torch.stack(outs, dim=2)
+        outs.append(_real_twice((h * c).sum(-1)))
+    y = torch.stack(outs, dim=2) if outs else u.to(wide)
     y = y if D is None else y + u.to(wide) * D[:, None]
-    y = y if z is None else y * torch.nn.functional.silu(z.to(wide))
-    return y.to(u.dtype)
+    return y, y if z is None else y * torch.nn.functional.silu(z.to(wide)), h
+
+
+def plain_forward(u, *tensors, **options):
+    """What a module's speed is compared with: plain_scan's gated output in the dtype of u."""
+    return plain_scan(u, *tensors, **options)[1].to(u.dtype)

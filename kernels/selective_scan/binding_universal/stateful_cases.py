@@ -4,7 +4,7 @@ import torch
 
 import module_test
 from module_test import make_call
-from oracle import Case
+from oracle_case import Case
 
 LENGTHS = [0, 0, 1, 2, 31, 32, 33, 64, 65, 100]
 

@@ -12,7 +12,7 @@ import torch
 from stateful_checks import CASES, Checks
 import module_test
 from module_test import GRADIENTS, module
-from oracle import Case
+from oracle_case import Case
 from stateful_cases import cu_seqlens, make_stateful
 
 
@@ -213,8 +213,7 @@ class Scans(Checks):
             case, _, _ = make_stateful(6, False, kind="", dtype=torch.float32, length=70, states=4, batch=1, per_group=17, groups=1,
                                        initial_state=True)
             case.initial_state[0, 3, 2] = value
-            y, _, last = module_test.scan(*case.tensors.values(), softplus=case.softplus, dtype=torch.float32,
-                                          initial_state=case.initial_state)
+            y, _, last = module_test.plain_scan(*case.tensors.values(), softplus=case.softplus, initial_state=case.initial_state)
             for _ in self.each_set():
                 got = forward(case)
                 for mine, plain in ((got[0], y), (got[2], last)):

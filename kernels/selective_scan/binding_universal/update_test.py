@@ -11,7 +11,7 @@ import torch
 from stateful_checks import CASES, Checks
 import module_test
 from module_test import module
-from oracle import update
+from oracle_case import update
 from stateful_test import make_stateful
 
 

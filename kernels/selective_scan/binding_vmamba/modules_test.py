@@ -11,7 +11,8 @@ import unittest
 import torch
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "binding_universal"))
-from oracle import excess, scan  # noqa: E402
+import oracle_case  # noqa: E402
+from oracle_case import excess  # noqa: E402
 
 import selective_scan_cuda as plain  # noqa: E402
 import selective_scan_cuda_core as core  # noqa: E402
@@ -58,15 +59,14 @@ class Case:
         return [self.tensors[name] for name in NAMES]
 
     def answers(self, dout):
-        exact = {k: v.cpu().double().requires_grad_() for k, v in self.tensors.items() if v is not None}
-        full = dict(exact)
-        for name in ("delta", "delta_bias"):
-            if name in full:
+        shared, full = ("delta", "delta_bias"), dict(self.tensors)  # by `share` channels each
+        for name in shared:
+            if full[name] is not None:
                 full[name] = full[name].repeat_interleave(self.share, 1 if name == "delta" else 0)
-        y, _, _ = scan(*(full.get(k) for k in ("u", "delta", "A", "B", "C", "D")), None, full.get("delta_bias"), self.softplus)
-        grads = torch.autograd.grad((y * dout.cpu().double()).sum(), list(exact.values()), allow_unused=True)
-        zero = {k: torch.zeros_like(v) if g is None else g for (k, v), g in zip(exact.items(), grads)}
-        return y.detach(), zero
+        case = oracle_case.Case(full, self.softplus, dout)
+        sums = lambda gradient, at: gradient.reshape(gradient.shape[:at] + (-1, self.share) + gradient.shape[at + 1:]).sum(at + 1)
+        return case.answers["out"], {name: sums(gradient, 1 if name == "delta" else 0) if name in shared else gradient
+                                     for name, gradient in case.gradients.items()}
 
 
 class Modules(unittest.TestCase):
