@@ -22,21 +22,23 @@
 namespace scankit::validate {
 namespace {
 
-struct BankRow {
-  std::string_view symbol;
-  long requests, least, needed;
-};
-// The empty one is for a build that could not predict.
-constexpr BankRow kRows[] = {
-#include "bank_conflicts.inc"
-    {"", 0, 0, 0}};
+// The last one is of no kernel: an array has at least one element.
+constexpr BankRow kBankRows[] = {
+#define BANK_CONFLICTS(capability, dtype, symbol, wavefronts, least) \
+  {capability, selective_scan::DType::dtype, symbol, wavefronts, least},
+#include "kernels/selective_scan/cuda/bank_conflicts.def"
+#undef BANK_CONFLICTS
+    {0, selective_scan::DType::F32, "", 0, 0}};
 
 }  // namespace
 
-std::optional<double> predicted_bank_conflicts(std::string_view symbol) {
-  for (const BankRow& row : kRows)
-    if (row.symbol == symbol && row.least > 0)
-      return static_cast<double>(row.needed) / static_cast<double>(row.least) - 1;
+std::span<const BankRow> recorded_bank_rows() { return std::span(kBankRows).first(std::size(kBankRows) - 1); }
+
+std::optional<double> bank_conflicts_in(std::span<const BankRow> rows, int capability,
+                                        selective_scan::DType dtype, std::string_view symbol) {
+  for (const BankRow& row : rows)
+    if (row.capability == capability && row.dtype == dtype && row.symbol == symbol && row.least > 0)
+      return row.wavefronts / row.least - 1;
   return std::nullopt;
 }
 
@@ -49,12 +51,16 @@ namespace scan = selective_scan;
 // nothing is ever read.
 alignas(256) float somewhere[64];
 
+scan::DType dtype_of(const Timing& t) {
+  return t.dtype == "fp16" ? scan::DType::F16 : t.dtype == "bf16" ? scan::DType::BF16 : scan::DType::F32;
+}
+
 // Strides are those of contiguous tensors.
 scan::Common common_of(const Timing& t) {
   const scan::Index row = t.length, channels = scan::Index{t.dim} * t.length;
   scan::Common c = {};
   c.batch = t.batch, c.dim = t.dim, c.length = t.length, c.states = t.states, c.groups = 1;
-  c.dtype = t.dtype == "fp16" ? scan::DType::F16 : t.dtype == "bf16" ? scan::DType::BF16 : scan::DType::F32;
+  c.dtype = dtype_of(t);
   c.softplus = true;
   c.u = c.delta = c.z = {somewhere, channels, row};
   c.A = c.D = c.delta_bias = somewhere;
@@ -163,7 +169,7 @@ std::vector<KernelUse> launched_kernels(const Validation& seen) {
       use.threads = launch.block_x;
       use.blocks = launch.grid_x * launch.grid_y;
       use.dynamic_shared_bytes = launch.shared_bytes;
-      use.bank_conflicts = predicted_bank_conflicts(use.name);
+      use.bank_conflicts = bank_conflicts_in(recorded_bank_rows(), capability(seen), dtype_of(t), use.name);
       const auto key = [](const KernelUse& k) {
         return std::tie(k.unit, k.name, k.threads, k.blocks, k.dynamic_shared_bytes);
       };

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <optional>
+#include <span>
 #include <string_view>
 
+#include "kernels/selective_scan/params.h"
 #include "validate/run/harness_files.h"
 #include "validate/run/run.h"
 
 namespace scankit::validate {
 
+// Recorded measurements of ncu: kernels/selective_scan/cuda/bank_conflicts.def.
+struct BankRow {
+  int capability;
+  selective_scan::DType dtype;
+  std::string_view symbol;
+  double wavefronts, least;
+};
+std::span<const BankRow> recorded_bank_rows();
+
 // How many wavefronts of shared memory bank conflicts add to the least possible number, as a share, for
-// our kernel of that symbol, whatever its dtype. Predicted from the kernel's own code when scankit was
-// built (kernels/selective_scan/cuda/bank_conflicts.cc). Nothing for a kernel without shared memory, or
-// of another build.
-std::optional<double> predicted_bank_conflicts(std::string_view symbol);
+// our kernel of that symbol. Nothing where no row is of this GPU's capability, dtype and kernel.
+std::optional<double> bank_conflicts_in(std::span<const BankRow> rows, int capability,
+                                        selective_scan::DType dtype, std::string_view symbol);
 
 // The kernels that scankit's module launches for the timed passes on the GPU, with block and grid, each
 // once. Empty without `gpu_facts`. The same planner as in the module computes them here, without a GPU.

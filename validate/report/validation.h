@@ -77,8 +77,8 @@ struct KernelUse {
   unsigned static_shared_bytes = 0, dynamic_shared_bytes = 0;  // a block's
   unsigned threads = 0, blocks = 0;                            // of a block, of the launch
   unsigned blocks_per_multiprocessor = 0;                      // the driver's; 0: it was not asked
-  std::optional<double>
-      bank_conflicts;  // predicted: wavefronts of shared memory more than the least, a share
+  // Wavefronts of shared memory beyond the least, as a share of it, as ncu measured them.
+  std::optional<double> bank_conflicts;
 };
 
 // A pass that has become slower than in the run before, or has not.
