@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/backward_tile.cuh"
+#include "kernels/selective_scan/cuda/state_loop_backward.cuh"
 #include "kernels/selective_scan/cuda/step_lanes_backward.cuh"
 
 // The backward of the plain kernels. With w = dt u, a = exp(dt A), dy the gradient of y, and g the
@@ -530,7 +531,10 @@ template <class T, class L, bool kSliced, class O>
 SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
   if constexpr (L::kLanes == 1) {
     extern __shared__ __align__(16) float memory[];
-    StepLanesBackward<T, L>(p, memory).run();
+    if constexpr (L::kPer < 16)
+      StepLanesBackward<T, L>(p, memory).run();
+    else if constexpr (T::kSize == 2)  // fp32's is empty, and never launched
+      StateLoopBackward<T, L>(p, memory).run();
   } else {
     tiled_backward<T, L, kSliced, O>(p);
   }

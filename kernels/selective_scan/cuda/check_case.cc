@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "kernels/selective_scan/cuda/alignment.h"
 #include "kernels/selective_scan/cuda/check_tensor.h"
 #include "kernels/selective_scan/cuda/choice.h"
 #include "validate/judge/oracle.h"
@@ -309,7 +310,10 @@ class Case {
     device::Plan plan;
     device::device_prepare(0, &facts, &message);
     Choice choice, states;
-    if (is_plain()) choose_backward(b.common, facts, &choice), states = forward_choice(b.common, facts);
+    if (is_plain()) {
+      choose_backward(b.common, facts, &choice, is_aligned(b, 8));
+      states = forward_choice(b.common, facts);
+    }
     cut_as_wanted(choice);
     if (s_.backward) choice = *s_.backward;
     const std::vector<unsigned char> before = delta_->raw();

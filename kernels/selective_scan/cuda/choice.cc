@@ -32,7 +32,8 @@ constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks3
           Memory::kWarpSlice,
           busy,
           alone,
-          constant};
+          constant,
+          !sliced && L::kLanes == 1 && L::kPer == 16};
 }
 
 constexpr Index kMostBlocks = 0x7fffffff;
@@ -105,8 +106,9 @@ bool fits(const Variant& variant, const Common& common) {
 }  // namespace
 
 bool can_run(const Variant& variant, int warps, const Common& common, const device::DeviceFacts& facts) {
-  return fits(variant, common) && variant.resident_warps[common.dtype == DType::F32] > 0 &&
-         warps <= variant.most_warps && warps >= variant.fewest_warps &&
+  return fits(variant, common) && (!variant.halves || common.length % 4 == 0) &&
+         variant.resident_warps[common.dtype == DType::F32] > 0 && warps <= variant.most_warps &&
+         warps >= variant.fewest_warps &&
          shared_bytes(variant, warps, common.states, common.dtype) <= facts.shared_per_block;
 }
 
@@ -130,6 +132,7 @@ struct Direction {
   int count;
   int warps[5];
   bool slabs;
+  bool halves = true;  // of the rows
 };
 // Forward: small blocks start and end more evenly; slices need much shared memory a warp.
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
@@ -137,9 +140,14 @@ Direction forward_direction(const Common& c) {
   if (has_constant(c)) return {&kConstantForward, 1, {2, 4, 1, 1, 1}, false};
   return {kForwardVariants, kForwardShipped, {2, 4, 1, 1, 1}, false};
 }
-Direction backward_direction(const Common& c) {
+Direction backward_direction(const Common& c, bool halves) {
   if (has_constant(c)) return {&kConstantBackward, 1, {8, 4, 2, 1, 1}, true};
-  return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true};
+  return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true, halves};
+}
+bool takes(const Direction& d, int variant, int warps, const Common& common,
+           const device::DeviceFacts& facts) {
+  const Variant& v = d.variants[variant];
+  return can_run(v, warps, common, facts) && (d.halves || !v.halves);
 }
 
 // A choice's whole prediction.
@@ -158,7 +166,7 @@ Index choose_by_waves(const Direction& d, const Common& common, const device::De
   Index best = -1;
   for (int v = 0; v < d.count; ++v) {
     for (const int warps : d.warps) {
-      if (!can_run(d.variants[v], warps, common, facts)) continue;
+      if (!takes(d, v, warps, common, facts)) continue;
       const Index blocks = block_count(d.variants[v], warps, common);
       const Index resident = resident_blocks(d.variants[v], warps, common, facts);
       int before = 0;
@@ -186,7 +194,7 @@ bool choose(const Direction& d, const DispatchTable& table, const Common& common
   // Nothing is measured of a constant B or C.
   const Found found = has_constant(common) ? Found{} : find_measurement(table, common, facts);
   const bool there = found.row && found.row->choice.variant < d.count &&
-                     can_run(d.variants[found.row->choice.variant], found.row->choice.warps, common, facts);
+                     takes(d, found.row->choice.variant, found.row->choice.warps, common, facts);
   if (there && found.exact) {
     *choice = found.row->choice;
     return true;
@@ -205,11 +213,10 @@ bool choose(const Direction& d, const DispatchTable& table, const Common& common
 class Choices {
  public:
   // Null: not known; keep() then puts it there.
-  const Choice* find(const Common& c, const device::DeviceFacts& facts) {
-    // All that a choice depends on. Pointers and strides are not among it.
-    const int constant = (c.constant_B.data ? 2 : 0) + (c.constant_C.data ? 1 : 0);
-    const Key key = {{c.batch, c.dim, c.groups, c.states, c.length, static_cast<int>(c.dtype), constant},
-                     facts};
+  const Choice* find(const Common& c, bool halves, const device::DeviceFacts& facts) {
+    // All that a choice depends on. Pointers and strides are not among it, but for `halves`.
+    const int kind = (halves ? 4 : 0) + (c.constant_B.data ? 2 : 0) + (c.constant_C.data ? 1 : 0);
+    const Key key = {{c.batch, c.dim, c.groups, c.states, c.length, static_cast<int>(c.dtype), kind}, facts};
     unsigned mix = 0;
     for (const int number : key.problem) mix = (mix ^ static_cast<unsigned>(number)) * 0x9e3779b1u;
     place_ = &entries_[mix >> 28];
@@ -240,7 +247,7 @@ class Choices {
 
 bool choose_once(Choices* choices, const Direction& d, const DispatchTable& table, const Common& common,
                  const device::DeviceFacts& facts, Choice* choice) {
-  if (const Choice* known = choices->find(common, facts)) {
+  if (const Choice* known = choices->find(common, d.halves, facts)) {
     *choice = *known;
     return true;
   }
@@ -338,9 +345,9 @@ bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choi
   static Choices known;
   return choose_once(&known, forward_direction(common), kForwardMeasured, common, facts, choice);
 }
-bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
+bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice, bool halves) {
   static Choices known;
-  return choose_once(&known, backward_direction(common), kBackwardMeasured, common, facts, choice);
+  return choose_once(&known, backward_direction(common, halves), kBackwardMeasured, common, facts, choice);
 }
 bool choose_forward_by(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
                        Choice* choice) {
@@ -348,7 +355,7 @@ bool choose_forward_by(const DispatchTable& table, const Common& common, const d
 }
 bool choose_backward_by(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
                         Choice* choice) {
-  return choose(backward_direction(common), table, common, facts, choice);
+  return choose(backward_direction(common, true), table, common, facts, choice);
 }
 
 }  // namespace scankit::selective_scan

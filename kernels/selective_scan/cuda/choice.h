@@ -20,6 +20,7 @@ struct Variant {
   // alone. Measured on an H200; only their ratios matter.
   int busy, alone;
   bool constant;  // for a constant B or C: of any count of states up to its slice
+  bool halves;    // for rows that are `halves` (BackwardArguments) alone
 };
 
 struct Choice {
@@ -57,10 +58,12 @@ int shared_bytes(const Variant& variant, int warps, int states, DType dtype);
 // Blocks of the launch; negative where grid.x cannot hold them.
 Index block_count(const Variant& variant, int warps, const Common& common);
 
-// False where no block fits the device's shared memory. The last few choices are remembered, in one table for
+// False where no block fits the device's shared memory. `halves`: as in BackwardArguments; not so where the
+// length or the type already says no. The last few choices are remembered, in one table for
 // all threads: callers hold the GIL or their own lock.
 bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice);
-bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice);
+bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice,
+                     bool halves = true);
 
 // The plans of a given choice: what plan_forward and plan_backward make of their own, and what a benchmark of
 // the variants asks for.

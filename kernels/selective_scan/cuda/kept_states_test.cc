@@ -77,6 +77,7 @@ void check_rounds(Trial& trial, const Shape& shape, Choice choice, Trial::Result
 // By variant `v` of the backward; `keeps`: du has room for the states.
 void check(const Shape& shape, int v, bool keeps = true) {
   static int forwards = 0;
+  if (kBackwardVariants[v].halves && (!kIsShort || shape.length % 4 != 0 || shape.pad % 4 != 0)) return;
   SCOPED_TRACE("backward variant " + std::to_string(v) + ", length " + std::to_string(shape.length) +
                ", states " + std::to_string(shape.states) + ", segments " + std::to_string(shape.segments) +
                ", pad " + std::to_string(shape.pad) + ", forward " + std::to_string(forwards));
@@ -96,7 +97,8 @@ void check(const Shape& shape, int v, bool keeps = true) {
     }
   }
   if (keeps) check_rounds(trial, shape, choice, want);
-  if (!kIsShort || forwards % 4 != 0) return;
+  // du begins late then, and rows at odd places are not for every variant.
+  if (!kIsShort || forwards % 4 != 0 || kBackwardVariants[v].halves) return;
   EXPECT_EQ(differences(trial.backward(choice, false, 1), want), "") << "in the workspace";
   EXPECT_FALSE(in_du(trial.last_plan));
 }

@@ -305,6 +305,8 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   arguments.tiling = make_tiling(variant, choice.warps, c);
   arguments.aligned = is_aligned(backward);
   arguments.halves = is_aligned(backward, 8);
+  if (variant.halves && (!arguments.halves || c.dtype == DType::F32))
+    return refuse(message, "this CUDA variant takes 16-bit rows at 8-byte places", "choose another");
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
     if (takes_states(backward) && !add_states(choice, states_choice, &arguments, plan, message)) return false;
@@ -338,7 +340,7 @@ bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, d
   clear(plan);
   if (takes_general(backward)) return plan_general_backward(backward, facts, plan, message);
   Choice choice, states = {};
-  if (!choose_backward(backward.common, facts, &choice) ||
+  if (!choose_backward(backward.common, facts, &choice, is_aligned(backward, 8)) ||
       (takes_states(backward) && !choose_forward(backward.common, facts, &states)))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");
   return plan_backward_as(backward, choice, states, plan, message);

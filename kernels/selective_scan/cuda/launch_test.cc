@@ -28,9 +28,31 @@ TEST(Launch, TheBackwardReadsAheadWhereSharedMemoryHasRoom) {
   device::Message message;
   const Backward b = backward_of(problem(8, 2048, 2048, 16, 1, DType::BF16));
   ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
-  EXPECT_EQ(symbol(plan, 0), "scankit_backward_4x4");
+  EXPECT_EQ(symbol(plan, 0), "scankit_backward_1x16");
   ASSERT_TRUE(plan_backward(b, kSmall, &plan, &message)) << message.text;
   EXPECT_EQ(symbol(plan, 0), "scankit_backward_4x4_straight");
+}
+// The kernel that loops over 16 states takes 16-bit rows at 8-byte places alone; asked for otherwise, it is
+// refused.
+TEST(Launch, TheLoopOverStatesIsForRowsThatCanBeCopied) {
+  device::Plan plan;
+  device::Message message;
+  Backward b = backward_of(problem(8, 2048, 2048, 16, 1, DType::BF16));
+  Choice loop, states;
+  ASSERT_TRUE(choose_backward(b.common, kH200, &loop));
+  ASSERT_TRUE(choose_forward(b.common, kH200, &states));
+  ASSERT_TRUE(kBackwardVariants[loop.variant].halves);
+  alignas(16) constexpr char kMemory[16] = {};  // a place; nobody reads it
+  b.dout.data = kMemory + 4;
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  EXPECT_NE(symbol(plan, 0), "scankit_backward_1x16");
+  EXPECT_FALSE(plan_backward_as(b, loop, states, &plan, &message));
+  EXPECT_NE(std::string(message.text).find("16-bit rows at 8-byte places"), std::string::npos);
+  b = backward_of(problem(8, 2048, 2046, 16, 1, DType::BF16));
+  ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+  EXPECT_NE(symbol(plan, 0), "scankit_backward_1x16");
+  b = backward_of(problem(8, 2048, 2048, 16, 1, DType::F32));
+  EXPECT_FALSE(plan_backward_as(b, loop, states, &plan, &message));
 }
 
 TEST(Launch, EveryStateCountHasAVariantThatHoldsIt) {

@@ -112,4 +112,29 @@ struct BackwardMemory<Layout<1, kPer, kChannels>, false, O> {
   static constexpr int kBlock = 0, kWarp = 2 * kTogether * kSums + kTable * 8 * 2, kWarpSlice = 0;
 };
 
+// Of 16 states, looped over (state_loop_backward.cuh).
+template <int kChannels, class O>
+struct BackwardMemory<Layout<1, 16, kChannels>, false, O> {
+  static constexpr int kFewestWarps = 1, kSpanTiles = 1;
+  // Rows of B and C: the 16-byte reads of two neighbouring rows, 16 floats of each, are 32 banks. In the gap
+  // of 16 floats are the row's pieces as they are in global memory; behind the rows, where those are.
+  static constexpr int kPitch = 48;
+  static constexpr int kAddresses = 2 * 16 * kPitch;
+  static constexpr int kBlock = kAddresses + 2 * 16 * 4 * 2;
+  // What each lane keeps of a state, 32 lanes a slot, and a gap for the writes of a channel's four lanes.
+  static constexpr int kSlot = 32 * 2 * kChannels + 2 * kChannels;
+  static constexpr int kA = 16 * kSlot;
+  static constexpr int kPart = kA + 16 * 8 * kChannels;        // dB and dC over the warp's channels
+  static constexpr int kTable = kPart + 2 * 16 * kTile;        // where nine rows of each channel are
+  static constexpr int kRaw = kTable + 9 * kChannels * 8 * 2;  // a lane's pieces, seven arrays as above
+  static constexpr int kStart = kRaw + 7 * kChannels * 128;    // its states before a tile
+  static constexpr int kWarp = kStart + kChannels * 128;
+  static constexpr int kWarpSlice = 0;
+};
+// Two blocks of eight warps to a multiprocessor of 228 KB, of which each block takes one for the system.
+static_assert(2 * (4 * (BackwardMemory<Layout<1, 16, 1>, false, Plain>::kBlock +
+                        8 * BackwardMemory<Layout<1, 16, 1>, false, Plain>::kWarp) +
+                   1024) <=
+              228 * 1024);
+
 }  // namespace scankit::selective_scan

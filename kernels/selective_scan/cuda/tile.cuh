@@ -168,7 +168,7 @@ SCANKIT_DEVICE void prefetch(const char*) {}
 SCANKIT_DEVICE void prefetch(const char* p) { asm volatile("prefetch.L2 [%0];" ::"l"(p)); }
 #endif
 
-// cp.async (since compute capability 8.0): 16 or 8 bytes from global to shared memory, past the registers, or
+// cp.async (since compute capability 8.0): 16, 8 or 4 bytes from global to shared memory, past the registers, or
 // zeros where they are not `there`. The address may then be anything, even null: the code relies on a source
 // size of 0 reading nothing. A copy is sure to have happened only behind wait_for_copies, and only for the
 // thread that asked for it: what other threads read needs a barrier as well. Older GPUs copy at once through
@@ -180,6 +180,9 @@ SCANKIT_DEVICE void copy_16_bytes(float* to, const char* from, bool there) {
 SCANKIT_DEVICE void copy_8_bytes(float* to, const char* from, bool there) {
   emulator::Block::current()->copy(to, there ? from : nullptr, 8);
 }
+SCANKIT_DEVICE void copy_4_bytes(float* to, const char* from, bool there) {
+  emulator::Block::current()->copy(to, there ? from : nullptr, 4);
+}
 SCANKIT_DEVICE void commit_copies() { emulator::Block::current()->commit_copies(); }
 SCANKIT_DEVICE void wait_for_copies() { emulator::Block::current()->wait_for_copies(); }
 #elif __CUDA_ARCH__ < 800
@@ -189,10 +192,13 @@ SCANKIT_DEVICE void copy_16_bytes(float* to, const char* from, bool there) {
 SCANKIT_DEVICE void copy_8_bytes(float* to, const char* from, bool there) {
   *reinterpret_cast<uint2*>(to) = there ? *reinterpret_cast<const uint2*>(from) : make_uint2(0, 0);
 }
+SCANKIT_DEVICE void copy_4_bytes(float* to, const char* from, bool there) {
+  *to = there ? *reinterpret_cast<const float*>(from) : 0.0f;
+}
 SCANKIT_DEVICE void commit_copies() {}
 SCANKIT_DEVICE void wait_for_copies() {}
 #else
-// cg goes through L2 only, and takes 16 bytes alone; 8 bytes need ca. The memory clobber keeps the
+// cg goes through L2 only, and takes 16 bytes alone; 8 and 4 bytes need ca. The memory clobber keeps the
 // compiler from moving reads of shared memory across.
 SCANKIT_DEVICE void copy_16_bytes(float* to, const char* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -204,6 +210,12 @@ SCANKIT_DEVICE void copy_8_bytes(float* to, const char* from, bool there) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
                :
                : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(there ? 8 : 0)
+               : "memory");
+}
+SCANKIT_DEVICE void copy_4_bytes(float* to, const char* from, bool there) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               :
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(there ? 4 : 0)
                : "memory");
 }
 SCANKIT_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
