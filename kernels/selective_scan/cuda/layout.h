@@ -124,10 +124,10 @@ struct BackwardMemory<Layout<1, 16, kChannels>, false, O> {
   // What each lane keeps of a state, 32 lanes a slot, and a gap for the writes of a channel's four lanes.
   static constexpr int kSlot = 32 * 2 * kChannels + 2 * kChannels;
   static constexpr int kA = 16 * kSlot;
-  static constexpr int kPart = kA + 16 * 8 * kChannels;        // dB and dC over the warp's channels
-  static constexpr int kTable = kPart + 2 * 16 * kTile;        // where nine rows of each channel are
-  static constexpr int kRaw = kTable + 9 * kChannels * 8 * 2;  // a lane's pieces, seven arrays as above
-  static constexpr int kStart = kRaw + 7 * kChannels * 128;    // its states before a tile
+  static constexpr int kPart = kA + 16 * 8 * kChannels;         // dB and dC over the warp's channels
+  static constexpr int kTable = kPart + 2 * 16 * kTile;         // where ten rows of each channel are
+  static constexpr int kRaw = kTable + 10 * kChannels * 8 * 2;  // a lane's pieces, seven arrays as above
+  static constexpr int kStart = kRaw + 7 * kChannels * 128;     // its states before a tile
   static constexpr int kWarp = kStart + kChannels * 128;
   static constexpr int kWarpSlice = 0;
 };

@@ -55,7 +55,7 @@ struct StateLoopBackward {
 
   // Where the lane's pieces of the first tile are, in bytes from the data (as in StepLanesBackward), and the
   // states that the first tile would start from; a channel's four lanes share an entry but for its piece.
-  enum Row { kDout, kU, kDelta, kZ, kOut, kDz, kDu, kDdelta, kStates };
+  enum Row { kDout, kU, kDelta, kZ, kOut, kDz, kDu, kDdelta, kOutZ, kStates };
   SCANKIT_DEVICE Index& row(Row which, int i) const {
     return reinterpret_cast<Index*>(own + M::kTable)[(which * kCount + i) * 8 + lanes.group];
   }
@@ -68,6 +68,7 @@ struct StateLoopBackward {
     if (lanes.q == 0) {
       find_row(g.dout, kDout), find_row(c.u, kU), find_row(c.delta, kDelta), find_row(c.z, kZ);
       find_row(g.out, kOut), find_row(g.dz, kDz), find_row(g.du, kDu), find_row(g.ddelta, kDdelta);
+      find_row(g.out_z, kOutZ);
       const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
 #pragma unroll
       for (int i = 0; i < kCount; ++i)
@@ -185,10 +186,7 @@ struct StateLoopBackward {
       out[t] *= silu;
     }
     store(piece(g.dz, kDz, i, step), dz, i, step);
-    if (g.out_z.data != nullptr)
-      store(
-          data_of(g.out_z) + lanes.row(g.out_z) + lanes.further(g.out_z, i) + (step + lanes.q * 8) * T::kSize,
-          out, i, step);
+    if (g.out_z.data != nullptr) store(piece(g.out_z, kOutZ, i, step), out, i, step);
   }
 
   // dt, w and dy of the lane's steps; adds to the channels' dD.
