@@ -62,7 +62,8 @@ def operator_of(source, node):
     if len(operands) != 2:
         return None
     between = source[operands[0].extent.end.offset:operands[1].extent.start.offset]
-    found = re.search(rb"<=|>=|==|!=|&&|\|\||<|>", between)
+    # Of "a >> b" no part is a comparison. Between the operands there may be parentheses, line ends and comments.
+    found = re.search(rb"(?<![<>=!])(<=|>=|==|!=|&&|\|\||<|>)(?![<>=])", re.sub(rb"//[^\n]*", b"", between))
     return None if found is None else found.group(0).decode()
 
 
@@ -167,7 +168,7 @@ def prepared(work):
     (work / "switch.h").write_text(SWITCH)
     # Warnings are no errors here: a mutant may compare what the compiler knows.
     done = run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
-                "-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF", "-DSCANKIT_UNITY=OFF", f"-DCMAKE_CXX_FLAGS=-include {work}/switch.h -w"])
+                "-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF", "-DSCANKIT_UNITY=OFF", f"-DCMAKE_CXX_FLAGS=-include {work}/switch.h -w -D_GLIBCXX_ASSERTIONS"])
     if done.returncode != 0:
         sys.exit(done.stdout[-3000:])
     return tree, build
