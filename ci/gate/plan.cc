@@ -102,7 +102,7 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
   const std::string& name = command.name;
   for (std::size_t at = 0; at != std::string::npos;) {
     const std::size_t space = name.find(' ', at);
-    command.argv.push_back(name.substr(at, space == std::string::npos ? space : space - at));
+    command.argv.push_back(name.substr(at, space - at));
     at = space == std::string::npos ? space : space + 1;
   }
   // A stored snapshot is of another machine: options about this one's Python do not apply.

@@ -63,7 +63,7 @@ class Applied {
     finding.because_of = rule.cause;
     const bool allowed = !rule.allowed_until.empty() && is_open(rule, today_);
     const Severity most = allowed ? Severity::Note : severity_of(rule.severity);
-    if (most < finding.severity()) finding.severity_override = most;
+    finding.severity_override = std::min(most, finding.severity());
   }
 
   // The rule of the nearest cause above this finding that the policy names and that was found. The number

@@ -235,6 +235,61 @@ TEST(PolicyApplied, GivesEachFindingTheSeverityOfItsRule) {
             std::string::npos);
 }
 
+// The severity of each finding with a rule of `causes`, in the order of the report: "error note".
+std::string severities(std::vector<Finding> findings, const std::string& causes) {
+  const auto policy = parse_policy("schema: 1\ncauses: {" + causes + "}\n", "p.yaml");
+  if (!policy) return policy.error().message;
+  Report report;
+  report.outcomes.push_back({.check = "a", .question = "A?", .state = CheckState::Found});
+  report.outcomes[0].findings = std::move(findings);
+  apply_policy(*policy, "2026-06-01", report);
+  std::string text;
+  for (const Finding& finding : report.outcomes[0].findings)
+    text += (text.empty() ? "" : " ") + std::string(finding.severity() == Severity::Error     ? "error"
+                                                    : finding.severity() == Severity::Warning ? "warning"
+                                                                                              : "note");
+  return text;
+}
+
+TEST(PolicyApplied, LowersASymptomAsFarAsItsCauseAndNoFurther) {
+  const std::vector<Finding> both = {
+      {.cause = Cause::TorchVersionMismatch, .subject = "m.so", .module = "m", .summary = "old"},
+      {.cause = Cause::ImportCrash, .subject = "m.so", .module = "m", .summary = "dies"}};
+  EXPECT_EQ(severities(both, "torch_version_mismatch: {severity: note}"), "note note");
+  EXPECT_EQ(severities(both, "torch_version_mismatch: {severity: warning}"), "warning warning");
+  const std::string until = "torch_version_mismatch: {reason: soon, allowed_until: ";
+  EXPECT_EQ(severities(both, until + "2026-06-01}"), "note note");
+  EXPECT_EQ(severities(both, until + "2026-05-31}"), "error error");
+  EXPECT_EQ(severities(both, until + "2026-05-31, severity: warning}"), "warning warning");
+}
+
+TEST(PolicyApplied, KeepsWhatFollowsFromAnotherCauseOfTheModule) {
+  EXPECT_EQ(severities({{.cause = Cause::CpuOnlyTorch, .subject = "torch", .module = "torch", .summary = "a"},
+                        {.cause = Cause::DriftTorch, .subject = "torch", .module = "torch", .summary = "b"},
+                        {.cause = Cause::DriftCuda, .subject = "torch", .module = "torch", .summary = "c"}},
+                       "cpu_only_torch: {severity: note}"),
+            "note error error");
+}
+
+// Each of these differs in one thing from the symptom of the cause that the rule names, and has no cause.
+TEST(PolicyApplied, TakesNoFindingForTheSymptomThatItResembles) {
+  const Finding cause{
+      .cause = Cause::TorchVersionMismatch, .subject = "m.so", .module = "m", .summary = "old"};
+  const Finding symptom{.cause = Cause::ImportCrash, .subject = "m.so", .module = "m", .summary = "dies"};
+  const std::string rule = "torch_version_mismatch: {severity: note}";
+  EXPECT_EQ(severities({cause, symptom}, rule), "note note");
+  Finding of_another_module = symptom;
+  of_another_module.module = "n";
+  EXPECT_EQ(severities({cause, symptom, of_another_module}, rule), "note note error");
+  of_another_module.subject = "n.so";
+  EXPECT_EQ(severities({cause, symptom, of_another_module}, rule), "note note error");
+  of_another_module.subject = "m.so", of_another_module.summary = "dies, too";
+  EXPECT_EQ(severities({cause, symptom, of_another_module}, rule), "note note error");
+  Finding of_another_cause = symptom;
+  of_another_cause.cause = Cause::NoDriverLibcuda;
+  EXPECT_EQ(severities({cause, symptom, of_another_cause}, rule), "note note error");
+}
+
 TEST(PolicyApplied, AllowsThroughTheLastDayAndNotADayLonger) {
   const std::string rule = "causes: {torch_version_mismatch: {allowed_until: 2026-06-30, reason: soon}}\n";
   EXPECT_TRUE(judged(rule, "2026-06-30").ends_with("passed")) << judged(rule, "2026-06-30");
@@ -245,7 +300,9 @@ TEST(PolicyApplied, AllowsThroughTheLastDayAndNotADayLonger) {
 TEST(PolicyApplied, SaysThatAnAllowanceEnded) {
   const auto policy = parse_policy(
       "schema: 1\ncauses:\n  torch_version_mismatch: {allowed_until: 2026-06-30, reason: soon}\n"
-      "  glibc_too_old: {allowed_until: 2026-06-30, reason: old image}\n",
+      "  glibc_too_old: {allowed_until: 2026-06-30, reason: old image}\n"
+      "  missing_cudart: {severity: warning}\n"  // was never an allowance
+      "  driver_too_old: {allowed_until: 2026-07-01, reason: reboot}\n",
       "p.yaml");
   ASSERT_TRUE(policy);
   Report report = found();
@@ -260,6 +317,7 @@ TEST(PolicyApplied, SaysThatAnAllowanceEnded) {
   EXPECT_EQ(ended->summary,
             "glibc_too_old was allowed until 2026-06-30 (old image), and it is no longer found");
   EXPECT_EQ(ended->demanded_by->line, 4U);
+  EXPECT_EQ(std::ranges::count(report.findings, Cause::AllowanceExpired, &Finding::cause), 1);
 }
 
 }  // namespace
