@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "doctor/base/say.h"
 
@@ -16,10 +15,10 @@ namespace {
 // which no bit exists; beyond `largest` the result is an infinity. nearbyint() rounds ties to even in
 // the default mode.
 double round_to(double value, int bits, int last_place_min, double largest) {
-  if (value == 0 || !std::isfinite(value)) return value;
+  if (!std::isfinite(value)) return value;
   int exponent = 0;
   std::frexp(value, &exponent);
-  const int place = exponent - bits > last_place_min ? exponent - bits : last_place_min;
+  const int place = std::max(exponent - bits, last_place_min);
   const double result = std::ldexp(std::nearbyint(std::ldexp(value, -place)), place);
   return std::fabs(result) > largest ? std::copysign(INFINITY, value) : result;
 }
@@ -42,11 +41,7 @@ double rounded(Dtype dtype, double value) {
 
 namespace {
 
-std::string figure(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
+std::string figure(double value) { return fmt::format("{:.3g}", value); }
 
 // False for NaN.
 bool within(double value, double bound) { return value <= bound; }

@@ -22,6 +22,7 @@ CaseState state_of(CaseResult result, bool deterministic = false) {
 }
 
 TEST(Judge, PassesInsideBothBounds) { EXPECT_EQ(state_of(case_with(9e-5, 0.9)), CaseState::Passed); }
+TEST(Judge, PassesAtTheBoundItself) { EXPECT_EQ(state_of(case_with(1e-4, 1)), CaseState::Passed); }
 TEST(Judge, FailsInNorm) { EXPECT_EQ(state_of(case_with(2e-4, 0.9)), CaseState::Failed); }
 TEST(Judge, FailsAtOneElementThoughTheNormIsFine) {
   EXPECT_EQ(state_of(case_with(1e-6, 1.1)), CaseState::Failed);
@@ -37,6 +38,36 @@ TEST(Judge, NamesTheWorstElementWithValueExpectedAndBound) {
   ASSERT_EQ(result.reasons.size(), 1u);
   EXPECT_EQ(result.reasons[0],
             "dA: relative error 0.1, bound 0.0001; worst element [2,3] is 0.5, expected 0.25 +- 1e-05");
+}
+
+TEST(Judge, SaysThatTheFirstDataSetWasRight) {
+  CaseResult result = case_with(0, 25000);
+  result.tensors[0].data = 2;
+  result.tensors[0].worst.inputs = {{"u", 1}, {"A", -0.03125}};
+  judge_case(result, false);
+  ASSERT_EQ(result.reasons.size(), 1u);
+  EXPECT_EQ(
+      result.reasons[0],
+      "dA (second data in the same tensors): worst element [2,3] is 0.5, expected 0.25 +- 1e-05 (inputs "
+      "there: u 1, A -0.0312)");
+}
+
+// A child's answer without a usable bound shows nothing.
+TEST(Judge, FailsWithoutABound) {
+  for (const double bound : {0.0, -1.0}) {
+    CaseResult result = case_with(0, 0);
+    result.tensors[0].bound = bound;
+    EXPECT_EQ(state_of(result), CaseState::Failed) << bound;
+  }
+}
+
+TEST(Judge, RoundsToTheLeastValueOfBfloat16) {
+  EXPECT_EQ(rounded(kBF16, 0x1p-133), 0x1p-133);
+  EXPECT_EQ(rounded(kBF16, 0x1p-134), 0);
+  EXPECT_EQ(rounded(kBF16, 0x3p-134), 0x1p-132);
+  EXPECT_TRUE(std::signbit(rounded(kBF16, -0.0)));
+  EXPECT_EQ(rounded(kF16, -INFINITY), -INFINITY);
+  EXPECT_TRUE(std::isnan(rounded(kF16, NAN)));
 }
 
 TEST(Judge, AChangedInputAndABrokenContractFail) {

@@ -101,6 +101,11 @@ TEST(KernelUse, OccupancyAndWavesComeOfTheDriversAnswer) {
   use.bank_conflicts = 0.125;
   EXPECT_DOUBLE_EQ(fit_of(use, v).occupancy, 0.25);
   EXPECT_DOUBLE_EQ(fit_of(use, v).waves, 2);
+  for (const char* fact : {"threads_per_multiprocessor", "multiprocessors"}) {
+    Validation without = v;
+    without.gpu_facts.erase(fact);
+    EXPECT_FALSE(fit_of(use, without).known) << fact;
+  }
   for (Timing& t : v.timings) t.ms["module"] = {1, 1, 1, 1, 1, 1};
   v.kernels = {use};
   const std::string text = rendered("text", v);

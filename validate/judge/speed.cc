@@ -29,11 +29,11 @@ double state_of(const Timing& timing, const char* name, double otherwise) {
 
 // How many of the n sorted samples to leave out at each end, so that the true median is between the
 // remaining ends with 95 %. With k the largest number for which P(Binomial(n, 1/2) < k) <= 0.025, the
-// interval starts at the k-th sample.
+// interval starts at the k-th sample. For fewer than six k is 0: no interval has 95 %.
 std::size_t left_out(std::size_t n) {
   double term = std::pow(0.5, static_cast<double>(n)), below = 0;
   std::size_t k = 0;
-  while (k < n / 2 && below + term <= 0.025) {
+  while (below + term <= 0.025) {  // at n / 2 the sum is a half
     below += term;
     term *= static_cast<double>(n - k) / static_cast<double>(k + 1);
     ++k;
@@ -48,7 +48,7 @@ double element_bytes(const std::string& dtype) { return dtype == "fp32" ? 4 : 2;
 Interval median_of(std::vector<double> samples) {
   if (samples.empty()) return {};
   std::sort(samples.begin(), samples.end());
-  const std::size_t n = samples.size(), out = n < 6 ? 0 : left_out(n);
+  const std::size_t n = samples.size(), out = left_out(n);
   const double middle = n % 2 == 1 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
   return {samples[out], middle, samples[n - 1 - out]};
 }
@@ -109,7 +109,7 @@ std::string clock_changes(const std::vector<Timing>& timings) {
     low = std::min(low, clock);
     high = std::max(high, clock);
   }
-  if (high <= 0 || high <= 1.05 * low) return "";
+  if (high <= 1.05 * low) return "";
   return say("the GPU's clock was between {:.0f} and {:.0f} MHz while it was timed", low, high);
 }
 
@@ -142,8 +142,9 @@ Roof roof_of(const Timing& timing, const Limits& limits) {
   const Work work = work_of(timing);
   if (timing.device == "cpu") {  // has no unit for exponentials
     const double ops = work.operations + kExponential * work.exponentials;
-    const bool cached = work.bytes <= limits.cache_bytes && limits.cached_copy > limits.copy;
-    const Roof memory{1e3 * work.bytes / (cached ? limits.cached_copy : limits.copy), "copy"},
+    const bool cached = work.bytes <= limits.cache_bytes;
+    const Roof memory{1e3 * work.bytes / (cached ? std::max(limits.cached_copy, limits.copy) : limits.copy),
+                      "copy"},
         arithmetic{1e3 * ops / limits.fma, "fma"};
     return memory.ms > arithmetic.ms ? memory : arithmetic;
   }

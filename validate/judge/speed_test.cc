@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -35,6 +36,9 @@ TEST(Speed, MedianLiesInAnIntervalOf95Percent) {
   EXPECT_EQ(i.high, 15);
   EXPECT_EQ(median_of({3, 1, 2}).low, 1);
   EXPECT_EQ(median_of({3, 1, 2}).high, 3);
+  EXPECT_EQ(median_of({9, 8, 7, 6, 5, 4, 3, 2, 1}).middle, 5);
+  EXPECT_EQ(median_of({4, 2}).middle, 3);
+  EXPECT_EQ(median_of({}).middle, 0);
 }
 
 TEST(Speed, ComparisonAdmitsDoubt) {
@@ -43,7 +47,17 @@ TEST(Speed, ComparisonAdmitsDoubt) {
   EXPECT_EQ(compare(timing(around(1, 0.01), around(1, 0.01)), "against").pace, Pace::Same);
   EXPECT_EQ(compare(timing(around(1, 0.001), around(1.03, 0.05)), "against").pace, Pace::Ambiguous);
   EXPECT_EQ(compare(timing({1, 1, 1}, {2, 2, 2}), "against").why, "only 3 rounds");
-  EXPECT_EQ(compare(timing({}, {}), "plain").pace, Pace::Unknown);
+  EXPECT_EQ(compare(timing(around(1, 0, 5), around(2, 0, 5)), "against").why, "only 5 rounds");
+  EXPECT_EQ(compare(timing(around(1, 0, 6), around(2, 0, 6)), "against").pace, Pace::Faster);
+  Timing one = timing(around(1, 0), around(2, 0));
+  EXPECT_EQ(compare(one, "plain").why, "it was not timed");
+  one.ms.erase("module");
+  EXPECT_EQ(compare(one, "against").why, "it was not timed");
+}
+
+TEST(Speed, ThreePercentAreTheSame) {
+  for (const double other : {1 + kSame, 1 / (1 + kSame)})
+    EXPECT_EQ(compare(timing(around(1, 0), around(other, 0)), "against").pace, Pace::Same) << other;
 }
 
 TEST(Speed, ADisturbedTimingIsUnknownAndSaysWhy) {
@@ -64,6 +78,48 @@ TEST(Speed, AClockThatChangesIsNamed) {
   EXPECT_EQ(clock_changes(all), "");
   all[1].state = {{"clock", 1500}};
   EXPECT_EQ(clock_changes(all), "the GPU's clock was between 1500 and 1980 MHz while it was timed");
+  all[0].state = {{"clock", 1000}};
+  all[1].state = {{"clock", 1050}};
+  EXPECT_EQ(clock_changes(all), "");  // 5 % are usual
+  all[1].state = {};                  // NVML did not tell it
+  EXPECT_EQ(clock_changes(all), "");
+  all[1].state = {{"clock", 2000}};
+  all[1].cache = "host";  // the GPU has next to nothing to do
+  EXPECT_EQ(clock_changes(all), "");
+  EXPECT_EQ(clock_changes({}), "");
+}
+
+// Of 2 x 3 steps with 5 channels and 7 states each. Forward: 5 tensors of every element, B and C, and A, D and
+// delta_bias in fp32.
+TEST(Speed, TheLeastWorkIsCounted) {
+  Timing t{"cuda:0", "fwd", "fp32", 2, 5, 3, 7, "cold", {}, {}, {}};
+  const Work forward = work_of(t);
+  EXPECT_EQ(forward.bytes, 4 * (5 * 30 + 2 * 6 * 7) + 4 * 5 * (7 + 2));
+  EXPECT_EQ(forward.flops, 6 * 210 + 18 * 30);
+  EXPECT_EQ(forward.operations, 4 * 210 + 13 * 30);
+  EXPECT_EQ(forward.exponentials, 210 + 4 * 30);
+  t.pass = "bwd";
+  const Work backward = work_of(t);
+  EXPECT_EQ(backward.bytes, 4 * (8 * 30 + 4 * 6 * 7) + 8 * 5 * (7 + 2));
+  EXPECT_EQ(backward.flops, 18 * 210 + 60 * 30);
+  EXPECT_EQ(backward.operations, 11 * 210 + 43 * 30);
+  EXPECT_EQ(backward.exponentials, 210 + 6 * 30);
+  t.dtype = "bf16";
+  EXPECT_EQ(work_of(t).bytes, 2 * (8 * 30 + 4 * 6 * 7) + 8 * 5 * (7 + 2));
+}
+
+// The same pass moves 1116 bytes and takes 1230 + 9 x 330 multiply-adds on a CPU.
+TEST(Speed, ACpuCopiesFasterWhatItsCachesHold) {
+  const Timing t{"cpu", "fwd", "fp32", 2, 5, 3, 7, "warm", {}, {}, {}};
+  const auto copy = [&](double cached_copy, double cache_bytes) {
+    return roof_of(t, {1.116, 1e9, 0, cached_copy, cache_bytes}).ms;
+  };
+  EXPECT_DOUBLE_EQ(copy(11.16, 1116), 1e5);
+  EXPECT_DOUBLE_EQ(copy(11.16, 1115), 1e6);
+  EXPECT_DOUBLE_EQ(copy(0, 1116), 1e6);  // was not measured
+  EXPECT_STREQ(roof_of(t, {1115, 4200, 0}).limit, "copy");
+  EXPECT_STREQ(roof_of(t, {1117, 4200, 0}).limit, "fma");
+  EXPECT_DOUBLE_EQ(roof_of(t, {1117, 4200, 0}).ms, 1e3);
 }
 
 // B8 D2048 L2048 bf16 with z: 335 MB, 0.161 ms of exponentials at 4.18e12 a second.
@@ -86,6 +142,22 @@ TEST(Speed, WhatTheHarnessAddsIsHeldAgainstCallsInARow) {
   EXPECT_NEAR(cost.added, 0.25, 1e-12);
   EXPECT_NEAR(cost.around, 0.25, 1e-12);
   EXPECT_FALSE(harness_cost(v, "another").known);
+  for (const auto& change : std::vector<std::function<void(Timing&)>>{[](Timing& t) { t.device = "another"; },
+                                                                      [](Timing& t) {
+                                                                        t.ms = {{"plain", {2}}};
+                                                                      },
+                                                                      [](Timing& t) { t.wall_ms = 0; }}) {
+    Validation with_another = v;  // that tells nothing about the harness on this device
+    change(with_another.timings.emplace_back(v.timings[0]));
+    EXPECT_EQ(harness_cost(with_another, device).added, cost.added);
+    EXPECT_EQ(harness_cost(with_another, device).around, cost.around);
+  }
+  Validation cold = v;  // calls, but none in a row
+  cold.timings[0].in_a_row_ms = 0;
+  EXPECT_FALSE(harness_cost(cold, device).known);
+  cold.timings[0].in_a_row_ms = 1;  // no call
+  for (Timing& t : cold.timings) t.ms["module"].clear();
+  EXPECT_FALSE(harness_cost(cold, device).known);
   v.limits[device] = {1, 1, 1};
   EXPECT_NE(json_report(v).find("\"added\": 0.25"), std::string::npos);
   EXPECT_NE(text_report(v).find("25.0 % more time than one of many in a row; the harness itself used 25.0 %"),
