@@ -10,6 +10,7 @@
 #include "doctor/checks/root_cause.h"
 #include "doctor/report/json.h"
 #include "doctor/report/sinks.h"
+#include "envspec/check/findings_test.h"
 #include "envspec/spec/derive.h"
 
 namespace scankit {
@@ -67,6 +68,15 @@ std::string answer(const Snapshot& snapshot, const std::string& yaml) {
   if (!causes.empty()) return causes;
   return report.verdict == Verdict::Healthy ? "clean" : "unknown";
 }
+
+// The answer to one question of the spec.
+std::vector<std::string> answer_to(const std::string& check, const Snapshot& snapshot,
+                                   const std::string& yaml) {
+  const auto report = report_of(snapshot, yaml);
+  const auto found = std::ranges::find(report.outcomes, check, &Outcome::check);
+  return found == report.outcomes.end() ? std::vector<std::string>{"not asked"} : test::in_words(*found);
+}
+using Lines = std::vector<std::string>;
 
 const std::string kExtension = "extensions:\n  selective_scan_cuda:\n    ";
 
@@ -152,6 +162,118 @@ TEST(SpecCheck, TakesAnAbsentTorchForADrift) {
   Snapshot here = machine();
   here.torch = Probed<Torch>::absent("not installed");
   EXPECT_EQ(answer(here, "torch: {version: \"2.11.*\", cuda: \"13.0\", string_abi: new}"), "drift_torch");
+}
+
+TEST(SpecCheck, LooksForDeviceCodeWhereThereIsAny) {
+  const auto code = [](const Snapshot& here) { return answer_to("spec-gpu-code", here, "gpus: [sm_90]"); };
+  Snapshot here = machine();
+  EXPECT_EQ(code(here), Lines{"passed"});
+  here.torch = Probed<Torch>::absent("not installed");
+  EXPECT_EQ(code(here), Lines{"passed"});
+  here.torch = Probed<Torch>::failed("unreadable");
+  EXPECT_EQ(code(here), Lines{"unknown"});
+  here.extensions.value[0].images.clear();
+  EXPECT_EQ(code(here), Lines{"unknown"});
+  here.torch = Probed<Torch>::absent("not installed");
+  EXPECT_EQ(code(here), Lines{"left out"});
+}
+
+TEST(SpecCheck, HasOurModuleBuiltForTheGpusAndAnotherInstalled) {
+  Snapshot here = machine();
+  EXPECT_EQ(
+      answer_to("spec-gpu-code", here, "gpus: [sm_80]"),
+      Lines{"error drift_gpu /site/selective_scan_cuda.abi3.so: build it for them: scankit build --module "
+            "selective_scan_cuda --for s.yaml"});
+  here.extensions.value[0].module = "other";
+  EXPECT_EQ(
+      answer_to("spec-gpu-code", here, "gpus: [sm_80]"),
+      Lines{"error drift_gpu /site/selective_scan_cuda.abi3.so: install a build for these GPUs, or remove "
+            "them from s.yaml"});
+}
+
+TEST(SpecCheck, TakesNoCompilerForADrift) {
+  Snapshot here = machine();
+  here.compilers.value[0].version = "unknown";
+  EXPECT_EQ(answer(here, "host_compiler: {version: \">=11\"}"), "drift_compiler");
+  here.compilers = Probed<std::vector<Compiler>>::absent("none on PATH");
+  EXPECT_EQ(answer(here, "host_compiler: {kind: gcc}"), "drift_compiler");
+}
+
+TEST(SpecCheck, ProposesHowToGetWhatIsNotInstalled) {
+  Snapshot here = machine();
+  here.extensions.value.clear();
+  const std::string ours = "error drift_extension_missing selective_scan_cuda: ",
+                    other = "error drift_extension_missing other: ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"selective_scan_cuda: ", ours + "fix selective_scan_cuda"},
+      {"selective_scan_cuda: {torch_abi: none}", ours + "fix selective_scan_cuda"},
+      {"selective_scan_cuda: {torch_abi: full, distribution: mamba-ssm}", ours + "install mamba-ssm"},
+      {"other: {distribution: mamba-ssm, version: \"2.*\"}", other + "install mamba-ssm==2.*"},
+      {"other: ", other + "install the package that provides other, or remove it from the spec"}};
+  for (const auto& [spec, wanted] : cases)
+    EXPECT_EQ(answer_to("spec-extension", here, "extensions: {" + spec + "}"), Lines{wanted}) << spec;
+}
+
+TEST(SpecCheck, ProposesHowToGetAnotherBuild) {
+  Snapshot here = machine();
+  here.distributions = Probed<std::vector<Distribution>>::of({{.name = "pkg", .version = "1.5"}});
+  const auto proposed = [&](const std::string& module, const std::string& distribution,
+                            const std::string& spec) {
+    here.extensions.value[0].module = module;
+    here.extensions.value[0].distribution = distribution;
+    const auto lines = answer_to("spec-extension", here, "extensions: {" + module + ": {" + spec + "}}");
+    return lines[0].substr(lines[0].find(": ") + 2);
+  };
+  const std::string tag = "python_tag: cpython-311-x86_64-linux-gnu";
+  EXPECT_EQ(proposed("selective_scan_cuda", "pkg", tag), "fix selective_scan_cuda");
+  EXPECT_EQ(proposed("selective_scan_cuda", "pkg", tag + ", torch_abi: none"), "fix selective_scan_cuda");
+  EXPECT_EQ(proposed("selective_scan_cuda", "pkg", "torch_abi: full"), "rebuild pkg 1.5");
+  EXPECT_EQ(proposed("other", "pkg", tag), "rebuild pkg 1.5");
+  EXPECT_EQ(proposed("other", "", tag + ", distribution: pkg"), "rebuild pkg ");
+  EXPECT_EQ(proposed("other", "", tag), "install it as the spec says, or edit the spec");
+}
+
+TEST(SpecCheck, PointsToTheFactWhereTheSnapshotHasIt) {
+  EXPECT_EQ(
+      answer_to("spec-extension", machine(),
+                kExtension + "torch_abi: full\n    python_tag: cpython-311-x86_64-linux-gnu\n"),
+      (Lines{"error drift_extension /site/selective_scan_cuda.abi3.so: rebuild scankit-selective-scan-cuda ",
+             "error drift_extension /site/selective_scan_cuda.abi3.so [/extensions/value/0/tag]: rebuild "
+             "scankit-selective-scan-cuda "}));
+}
+
+TEST(SpecCheck, ComparesTheVersionOfTheOwningPackage) {
+  Snapshot here = machine();
+  const auto version = [&](const std::string& range) {
+    return answer(here, kExtension + "version: \"" + range + "\"");
+  };
+  EXPECT_EQ(version(">=1"), "unknown");  // its package has no metadata
+  here.distributions =
+      Probed<std::vector<Distribution>>::of({{.name = "scankit-selective-scan-cuda", .version = "1.5"}});
+  EXPECT_EQ(version(">=1"), "clean");
+  EXPECT_EQ(version(">=2"), "drift_extension");
+  here.extensions.value[0].distribution = "";
+  EXPECT_EQ(version(">=1"), "drift_extension");  // no package has this file
+}
+
+TEST(SpecCheck, ComparesTheReleasesThatAFileWasBuiltFor) {
+  Snapshot here = machine();
+  const auto built_for = [&](const char* oldest, const char* newest) {
+    here.extensions.value[0].built_for.torch_min = oldest;
+    here.extensions.value[0].built_for.torch_max = newest;
+    return answer_to("spec-extension", here, kExtension + "torch: \">=2.8,<2.12\"")[0].substr(0, 92);
+  };
+  EXPECT_EQ(built_for("2.4", "2.4"), "passed");  // it does not use torch
+  here.extensions.value[0].uses_torch = true;
+  EXPECT_EQ(built_for("2.8", "2.11"), "passed");
+  EXPECT_EQ(built_for("2.8", ""), "passed");
+  EXPECT_EQ(built_for("", "2.11"), "passed");
+  EXPECT_EQ(built_for("", ""), "unknown");
+  const std::string drift =
+      "error drift_extension /site/selective_scan_cuda.abi3.so [/extensions/value/0/built_for/";
+  EXPECT_EQ(built_for("2.7", "2.11"), (drift + "torch_min]: ").substr(0, 92));
+  EXPECT_EQ(built_for("2.8", "2.12"), (drift + "torch_max]: ").substr(0, 92));
+  EXPECT_EQ(built_for("main", ""), (drift + "torch_min]: ").substr(0, 92));  // nobody knows whether it fits
 }
 
 // Facts with which an evidence points into the snapshot, and

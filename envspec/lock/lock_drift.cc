@@ -134,9 +134,10 @@ bool is_file_name(std::string_view text) {
   return only(text, "._+!-") && text.front() != '.' && text.front() != '-';
 }
 
-// Every part must be a real name: the path is joined with a directory and read, and may not leave it.
+// Every part must be a real name: the path is joined with a directory and read, and may not leave it. The part
+// before a leading slash is empty, and so is the only one of an empty text.
 bool is_inner_path(std::string_view text) {
-  if (text.empty() || text.front() == '/' || !one_line(text)) return false;
+  if (!one_line(text)) return false;
   for (std::size_t at = 0; at <= text.size();) {
     const auto end = std::min(text.find('/', at), text.size());
     const std::string_view part = text.substr(at, end - at);
@@ -230,9 +231,9 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
 void check_locked_gpus(Outcome& outcome, const LockView& view) {
   const auto& locked = view.lock.machine.gpus;
   const Probed<std::vector<std::string>>& gpus = view.subject.facts.gpus;
-  if (locked.empty() || !gpus.present()) {
-    if (!locked.empty() && !gpus.present())
-      outcome.not_checked.push_back(say("the GPUs: {}", why_missing(gpus)));
+  if (locked.empty()) return;
+  if (!gpus.present()) {
+    outcome.not_checked.push_back(say("the GPUs: {}", why_missing(gpus)));
     return;
   }
   for (const std::string& gpu : gpus.value) {

@@ -150,11 +150,11 @@ class FileCheck {
   // Whether the package that owns a file is missing, extra or of another version. locked_packages()
   // reports that, and the differences of its files follow from it. False for a file without an owner.
   bool package_differs(const std::string& name) const {
+    if (name.empty()) return false;
     const LockedDistribution* locked = find_locked(view_.lock, name);
     for (const Distribution& one : view_.subject.snapshot.distributions.value)
-      if (!name.empty() && normalized_name(one.name) == name)
-        return locked == nullptr || locked->version != one.version;
-    return !name.empty();
+      if (normalized_name(one.name) == name) return locked == nullptr || locked->version != one.version;
+    return true;
   }
 
   // How to get the locked file back. The version is installed already, so that the installer has

@@ -161,6 +161,84 @@ TEST(Lock, TakesNoTextThatCouldLeaveItsPlace) {
   }
 }
 
+// What each form of a lock's values takes, and what it refuses.
+TEST(Lock, KnowsTheFormOfEachValue) {
+  struct Form {
+    bool (*takes)(std::string_view);
+    std::vector<std::string> good, bad;
+  };
+  const std::vector<Form> forms = {
+      {is_sha256,
+       {std::string(64, 'f')},
+       {"", std::string(63, 'f'), std::string(65, 'f'), std::string(64, 'F')}},
+      {is_locked_name, {"a", "mamba-ssm", "a2"}, {"", "-a", "a-", "Einops", "a_b", "a.b"}},
+      {is_locked_version,
+       {"2.11.0+cu130", "1!2", std::string(4096, '1')},
+       {"", "-1", "1 2", std::string(4097, '1')}},
+      {is_file_name, {"x-1.whl", "X_y+z!"}, {"", ".x", "-x", "a/b", "x y"}},
+      {is_inner_path,
+       {"a", "a/b.so", "..a/b..", std::string(4096, 'a')},
+       {"", "/a", "a/", "a//b", ".", "./a", "a/.", "..", "a/../b", "a\nb",
+        "a\x7f"
+        "b",
+        std::string(4097, 'a')}},
+      {is_plain_url,
+       {"https://h/x?y=[z]", "http://h", "file:///x", "https://h/a@b"},
+       {"", "h/x", "ftp://h/x", "https://u@h/x", "https://@h/x", "https://h/x y", "https://h/'x",
+        "https://h/x#y", "https://h/(x", "https://h/x)", "https://h/*", "https://h/x;y", "https://h/x&y",
+        "https://h/x!"}}};
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    for (const std::string& text : forms[i].good) EXPECT_TRUE(forms[i].takes(text)) << i << ": " << text;
+    for (const std::string& text : forms[i].bad) EXPECT_FALSE(forms[i].takes(text)) << i << ": " << text;
+  }
+}
+
+TEST(Lock, TakesAnEmptyTextWhereAFactIsUnknown) {
+  EnvironmentLock lock = example();
+  EXPECT_EQ(bad_value(lock), "");
+  CondaPackage conda{"zlib", "1.2", "h1_0", "conda-forge", "linux-64", "https://h/zlib.conda", "", ""};
+  lock.conda_packages = {conda};
+  EXPECT_EQ(bad_value(lock), "");
+  conda.sha256 = std::string(64, 'c'), conda.md5 = "d41d8cd9";
+  conda.channel = conda.subdir = conda.url = "";
+  lock.conda_packages = {conda};
+  lock.torch.reset();
+  lock.python.soabi = "";
+  EXPECT_EQ(bad_value(lock), "");
+  lock.spec_sha256 = std::string(64, 'e');
+  lock.distributions[0].artifact->url = "https://h/x";
+  EXPECT_EQ(bad_value(lock), "");
+}
+
+TEST(Lock, NamesTheFirstValueThatIsNotPossible) {
+  const std::vector<std::pair<std::string, std::function<void(EnvironmentLock&)>>> cases = {
+      {"spec_sha256", [](auto& lock) { lock.spec_sha256 = "a"; }},
+      {"tool_version", [](auto& lock) { lock.tool_version = std::string(4097, 'a'); }},
+      {"machine", [](auto& lock) { lock.machine.gpus[0] = "sm_90\x7f"; }},
+      {"python", [](auto& lock) { lock.python.soabi = "a b"; }},
+      {"torch", [](auto& lock) { lock.torch->git = "\n"; }},
+      {"conda_packages: channel", [](auto& lock) { lock.conda_packages[0].channel = "a b"; }},
+      {"conda_packages: url", [](auto& lock) { lock.conda_packages[0].url = "ftp://h"; }},
+      {"conda_packages: sha256", [](auto& lock) { lock.conda_packages[0].sha256 = "a"; }},
+      {"conda_packages: md5", [](auto& lock) { lock.conda_packages[0].md5 = "a-b"; }},
+      {"libraries", [](auto& lock) { lock.libraries[0].needed[0] = "\n"; }},
+      {"modules: module", [](auto& lock) { lock.modules[0].module = "a/b"; }}};
+  for (const auto& [field, spoil] : cases) {
+    EnvironmentLock lock = example();
+    lock.conda_packages = {{"zlib", "1.2", "h1_0"}};
+    spoil(lock);
+    EXPECT_TRUE(bad_value(lock).starts_with(field + " is ")) << field << ": " << bad_value(lock);
+  }
+}
+
+TEST(Lock, ShowsAForeignValueInOneLine) {
+  EXPECT_EQ(shown_value(""), "\"\"");
+  EXPECT_EQ(shown_value("a\nb\x1b[0m"), "a b\\x1b[0m");
+  EXPECT_EQ(shown_value("\u00fc"), "\u00fc");
+  EXPECT_EQ(shown_value(std::string(120, 'a')), std::string(120, 'a'));
+  EXPECT_EQ(shown_value(std::string(121, 'a')), std::string(120, 'a') + "...");
+}
+
 TEST(Lock, TakesNoNameTwice) {
   EXPECT_NE(message(forged([](auto& json) {
               json["distributions"].push_back(json["distributions"][0]);
