@@ -65,7 +65,8 @@ Result<std::string> FileBytes::c_string(std::uint64_t offset, std::uint64_t limi
     const std::uint64_t whole = size();
     if (at >= whole) break;
     char step[256];
-    const std::size_t length = static_cast<std::size_t>(std::min<std::uint64_t>(sizeof step, whole - at));
+    const std::size_t length = std::min(
+        {sizeof step, static_cast<std::size_t>(whole - at), static_cast<std::size_t>(limit - text.size())});
     SCANKIT_CHECK(read_into(at, step, length));
     const std::string_view got(step, length);
     const auto end = got.find('\0');

@@ -75,7 +75,7 @@ class FileBytes {
     if (auto got = read_into(offset, &value, sizeof(T)); !got) return got.error();
     return value;
   }
-  // The NUL-terminated text at `offset`, read in small steps.
+  // The NUL-terminated text at `offset`, read in small steps; its NUL is among the first `limit` bytes.
   Result<std::string> c_string(std::uint64_t offset, std::uint64_t limit = 64u << 10) const;
 
  private:
