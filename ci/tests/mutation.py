@@ -97,7 +97,7 @@ def mutants_of(source, node, path, out, inside=False):
                 out.append(Edit(start, end, "value", word, "false" if word == "true" else "true"))
             elif child.kind == kind.DECL_REF_EXPR and (m := re.fullmatch(r"Severity::(\w+)", text_of(source, child))):
                 out.append(Edit(start, end, "severity", m.group(0), "Severity::" + SEVERITIES[m.group(1)]))
-            elif child.kind == kind.IF_STMT:
+            elif child.kind == kind.IF_STMT and source.startswith(b"if", start):  # not that of a macro
                 condition = next((c for c in child.get_children()), None)
                 plain = condition is not None and condition.kind not in (kind.DECL_STMT, kind.VAR_DECL)
                 if plain and not in_macro(source, condition) and b"constexpr" not in source[start:condition.extent.start.offset]:
@@ -185,9 +185,29 @@ def found_in(path, build):
     return source, list(dict.fromkeys(out))
 
 
+def place_of(path, source, edit):
+    line = source[:edit.start].count(b"\n") + 1
+    return f"{path.relative_to(ROOT)}:{line}: {edit.kind}: {' '.join(edit.old.split())[:80]}"
+
+
+def blamed(line, column):
+    """The numbers of the mutants that an error at this column of a mutated line is due to: the innermost one around it,
+    else all of the line."""
+    around, every = None, set()
+    for found in re.finditer(rb"\(scankit_mutant\((\d+)\)", line):
+        every.add(int(found.group(1)))
+        depth, end = 0, found.start()
+        while end < len(line) and (depth or end == found.start()):
+            depth += {ord("("): 1, ord(")"): -1}.get(line[end], 0)
+            end += 1
+        if found.start() <= column < end:
+            around = int(found.group(1))  # a later one begins inside of it
+    return every if around is None else {around}
+
+
 def compiled(tree, build, chosen, number, programs):
     """Builds the programs with every chosen edit in; drops those that do not compile. Returns the edits that are in."""
-    for _ in range(8):
+    for _ in range(20):
         for path, (source, edits) in chosen.items():
             (tree / path.relative_to(ROOT)).write_bytes(rewritten(source, edits, number))
         done = run(["ninja", "-C", build, "-k", "0", *[pathlib.Path(p).name for p in programs]])
@@ -196,16 +216,19 @@ def compiled(tree, build, chosen, number, programs):
         dropped = 0
         for path, (source, edits) in chosen.items():
             name = re.escape(str(path.relative_to(ROOT)))
-            for line in {int(n) for n in re.findall(name + r":(\d+):\d+: error", done.stdout)}:
-                text = (tree / path.relative_to(ROOT)).read_bytes().split(b"\n")[line - 1]
-                gone = {int(n) for n in re.findall(rb"scankit_mutant\((\d+)\)", text)}
-                kept = [e for e in edits if number[e] not in gone]
-                dropped += len(edits) - len(kept)
-                edits[:] = kept
+            lines = (tree / path.relative_to(ROOT)).read_bytes().split(b"\n")
+            gone = set()
+            for line, column in re.findall(name + r":(\d+):(\d+): error", done.stdout):
+                gone |= blamed(lines[int(line) - 1], int(column) - 1)
+            kept = [e for e in edits if number[e] not in gone]
+            for edit in edits:
+                if number[edit] in gone:
+                    print(f"   does not compile: {place_of(path, source, edit)}", flush=True)
+            dropped += len(edits) - len(kept)
+            edits[:] = kept
         if not dropped:
             sys.exit("the mutated sources do not compile:\n" + done.stdout[-3000:])
-        print(f"   {dropped} mutants do not compile and are left out", flush=True)
-    sys.exit("the mutated sources do not compile after eight attempts")
+    sys.exit("the mutated sources do not compile after twenty attempts")
 
 
 def notices(build, programs, n, limit):
@@ -266,8 +289,7 @@ def main():
             results = list(pool.map(lambda one: notices(build, programs, number[one[1]], limit), every))
         for (path, edit), noticed in zip(every, results):
             if not noticed:
-                line = chosen[path][0][:edit.start].count(b"\n") + 1
-                print(f"   lives: {path.relative_to(ROOT)}:{line}: {edit.kind}: {edit.old[:80]}", flush=True)
+                print(f"   lives: {place_of(path, chosen[path][0], edit)}", flush=True)
         total, noticed_total = total + len(every), noticed_total + sum(results)
         print(f"{group}: {sum(results)} of {len(every)} mutants noticed, {time.monotonic() - start:.0f} s", flush=True)
     if options.list:
