@@ -32,6 +32,8 @@ GROUPS = {  # name: (sources, the test programs that must notice)
     "policy": (["ci/gate/policy_apply.cc", "ci/gate/plan.cc"], ["ci/gate/scankit_gate_test"]),
     "elf": (["doctor/elf/dynamic.cc"], ["doctor/elf/scankit_elf_test"]),
 }
+# Tests that are left out, since they take long and notice only a crash: fewer mutants are noticed for that, never more.
+LEFT_OUT = "DoctorJson.AnswersToAnyOddSnapshot"
 NOT_JUDGEMENT = {"doctor/checks/recorded_cases.cc"}
 SWAPPED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&"}
 SEVERITIES = {"Error": "Note", "Warning": "Error", "Note": "Error"}
@@ -235,7 +237,8 @@ def notices(build, programs, n, limit):
     env = dict(os.environ, SCANKIT_MUTANT=str(n))
     for program in programs:
         try:
-            if run([build / program, "--gtest_brief=1", "--gtest_fail_fast"], env=env, timeout=limit).returncode != 0:
+            words = [build / program, "--gtest_brief=1", "--gtest_fail_fast", f"--gtest_filter=-{LEFT_OUT}"]
+            if run(words, env=env, timeout=limit).returncode != 0:
                 return True
         except subprocess.TimeoutExpired:
             return True

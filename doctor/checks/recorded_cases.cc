@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 
 #include "doctor/checks/check.h"
@@ -39,8 +40,12 @@ Json json_of(const YAML::Node& node) {
   return plain.is_primitive() && !plain.is_string() && !plain.is_discarded() ? plain : Json(node.Scalar());
 }
 
-Json read_yaml(const std::string& name) {
-  return json_of(YAML::LoadFile(kTests / "cases" / (name + ".yaml")));
+// Each file once: a process that runs every case would spend half of its time in the YAML parser.
+const Json& read_yaml(const std::string& name) {
+  static std::map<std::string, Json> files;
+  const auto known = files.find(name);
+  if (known != files.end()) return known->second;
+  return files.emplace(name, json_of(YAML::LoadFile(kTests / "cases" / (name + ".yaml")))).first->second;
 }
 
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
