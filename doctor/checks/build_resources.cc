@@ -127,7 +127,8 @@ Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t nee
     return shell_advice(say("put the temporary files on a file system with enough space: {}",
                             build_command(snapshot, "TMPDIR=" + shell_quoted(roomiest->path))),
                         export_line("TMPDIR", roomiest->path));
-  return Advice{say("free {} on the file system of {}", megabytes(need - place.free), place.path)};
+  return Advice{
+      say("free {} on the file system of {}", megabytes(need - place.free + kMegabyte - 1), place.path)};
 }
 
 CheckResult build_fits_disk(const Snapshot& snapshot) {

@@ -3,13 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "doctor/base/files.h"
+#include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
 #include "doctor/checks/root_cause.h"
 #include "doctor/model/snapshot_json.h"
+#include "doctor/report/fixes.h"
 
 namespace scankit {
 namespace {
@@ -32,6 +40,115 @@ std::vector<std::string> errors(const Report& report) {
   for (const Finding& finding : report.findings)
     if (finding.severity() == Severity::Error) slugs.emplace_back(info(finding.cause).slug);
   return slugs;
+}
+
+// What one check made of a machine, without its findings.
+std::string state_of(const Outcome& outcome) {
+  static const char* const kStates[] = {"passed", "found", "not applicable", "unknown", "crashed"};
+  std::string text = kStates[static_cast<int>(outcome.state)];
+  if (outcome.could_hide_error) text += ", could hide an error";
+  if (outcome.not_asked) text += ", not asked";
+  if (outcome.left_out) text += ", left out";
+  if (!outcome.why.empty()) text += ": " + outcome.why;
+  for (const std::string& part : outcome.not_checked) text += "\n    not checked: " + part;
+  return text;
+}
+
+std::string finding_text(const Finding& finding, const Snapshot& snapshot) {
+  static const char* const kSeverities[] = {"note", "warning", "error"};
+  std::string text = "  " + std::string(kSeverities[static_cast<int>(finding.severity())]) + " " +
+                     std::string(info(finding.cause).slug) + " of " + finding.module + ": " +
+                     finding.subject + "\n";
+  if (finding.because_of) text += "    because of " + std::string(info(*finding.because_of).slug) + "\n";
+  text += "    " + finding.summary + "\n";
+  for (const Evidence& each : finding.evidence) text += "    fact: " + each.fact + "\n";
+  for (const Fix& fix : finding.fixes) {
+    text += "    fix: " + fix_sentence(fix, snapshot) + "\n";
+    if (const std::string command = fix_command(fix, snapshot); !command.empty())
+      text += "      " + command + "\n";
+  }
+  return text;
+}
+
+// What there is to say of one machine, piece by piece: each finding, in the order of the report, and the state of each
+// check.
+std::vector<std::string> pieces_of(const Report& report) {
+  std::vector<std::string> pieces;
+  for (const Finding& finding : report.findings) pieces.push_back(finding_text(finding, report.snapshot));
+  for (const Outcome& outcome : report.outcomes)
+    pieces.push_back("  " + outcome.check + ": " + state_of(outcome) + "\n");
+  pieces.push_back(std::string("  verdict: ") + word(report.verdict) + "\n");
+  // The site-packages directory of the recorded machines, as the cases call it.
+  constexpr std::string_view kSite = "/home/user/project/.venv/lib/python3.11/site-packages";
+  for (std::string& piece : pieces)
+    for (std::size_t at = 0; (at = piece.find(kSite, at)) != std::string::npos;)
+      piece.replace(at, kSite.size(), "$SITE");
+  return pieces;
+}
+
+// The pieces that are not among the `usual` ones, and the first lines of findings that are gone.
+std::string what_is_new(const std::vector<std::string>& pieces, const std::vector<std::string>& usual) {
+  std::string text;
+  for (const std::string& piece : pieces)
+    if (std::ranges::find(usual, piece) == usual.end()) text += piece;
+  for (const std::string& piece : usual)
+    if (std::ranges::count(piece, '\n') > 1 && std::ranges::find(pieces, piece) == pieces.end())
+      text += "  gone:" + piece.substr(1, piece.find('\n'));
+  return text;
+}
+
+// The pieces of an unchanged machine.
+const std::vector<std::string>& unchanged(const std::string& base) {
+  static std::map<std::string, std::vector<std::string>> machines;
+  const auto [at, fresh] = machines.try_emplace(base);
+  if (fresh) at->second = pieces_of(diagnosed(Json{{"base", base}}));
+  return at->second;
+}
+
+// The answer to a case is what is new against its machine, that to a variant what is new against its case.
+std::string answers(const std::string& case_name) {
+  const Json test = case_file(case_name);
+  const std::vector<std::string> answer = pieces_of(diagnosed(test));
+  std::string text = case_name.substr(case_name.find('.') + 1) + ":\n";
+  text += what_is_new(answer, unchanged(test.value("base", std::string("cpu_torch211"))));
+  for (const Json& changes : test.value("variants", Json::array())) {
+    Json variant = test;
+    for (const auto& [pointer, value] : changes.items()) variant["at"][pointer] = value;
+    text += " and " + changes.dump() + ":\n" + what_is_new(pieces_of(diagnosed(variant)), answer);
+  }
+  return text + "\n";
+}
+
+// "file_is_whole" for each file of cases, and "machines".
+std::vector<std::string> answer_files() {
+  std::set<std::string> files = {"machines"};
+  for (const std::string& name : case_names()) files.insert(name.substr(0, name.find('.')));
+  return {files.begin(), files.end()};
+}
+
+// SCANKIT_UPDATE_GOLDEN=1 writes the files; review them as a diff.
+class Answers : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Answers, AreThoseOfTheGoldenFile) {
+  std::string text;
+  if (GetParam() == "machines")
+    for (const char* base : {"cpu_torch211", "h200_torch211", "sources_torch211"})
+      text += std::string(base) + ":\n" + what_is_new(unchanged(base), {}) + "\n";
+  for (const std::string& name : case_names())
+    if (name.starts_with(GetParam() + ".")) text += answers(name);
+  const std::string path = SCANKIT_SOURCE_DIR "/doctor/tests/golden/cases/" + GetParam() + ".txt";
+  if (std::getenv("SCANKIT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  EXPECT_EQ(text, read_whole_file(path).value_or("")) << path;
+}
+
+INSTANTIATE_TEST_SUITE_P(Doctor, Answers, ::testing::ValuesIn(answer_files()),
+                         [](const auto& test) { return test.param; });
+
+TEST(AnswerFiles, AreAllOfACheck) {
+  const std::vector<std::string> files = answer_files();
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SCANKIT_SOURCE_DIR "/doctor/tests/golden/cases"))
+    EXPECT_NE(std::ranges::find(files, entry.path().stem().string()), files.end()) << entry.path();
 }
 
 class Cases : public ::testing::TestWithParam<std::string> {};

@@ -135,7 +135,7 @@ void join_log(Report& report) {
     Finding* other = partner(finding);
     if (other == nullptr) return false;
     other->evidence.insert(other->evidence.end(), finding.evidence.begin(), finding.evidence.end());
-    if (finding.severity() > other->severity()) other->severity_override = finding.severity();
+    other->severity_override = std::max(finding.severity(), other->severity());
     other->summary = clauses({other->summary, say("confirmed by line {} of the log", line_of(finding))});
     return true;
   });

@@ -48,7 +48,7 @@ bool described(const Gpu& gpu) { return gpu.sm_source == "described"; }
 // of either case, and characters after a complete one are ignored.
 bool names(const std::string& entry, const Gpu& gpu) {
   const std::string wanted = lowered(entry).substr(0, gpu.uuid.size());
-  return !gpu.uuid.empty() && entry.size() > 4 && lowered(gpu.uuid).starts_with(wanted);
+  return !gpu.uuid.empty() && lowered(gpu.uuid).starts_with(wanted);
 }
 
 // Whether CUDA accepts the entry; the first one that it does not accept ends the list.

@@ -40,13 +40,13 @@ std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImp
     // and the modules have checks of their own.
     const std::string lacks = missing_package(seen);
     const bool itself = lacks == import.target_package;
-    const bool other = !itself && !lacks.empty() && lacks != "triton" &&
-                       std::ranges::find(snapshot.modules, lacks) == snapshot.modules.end();
+    const bool other =
+        lacks != "triton" && std::ranges::find(snapshot.modules, lacks) == snapshot.modules.end();
     return Offering{itself ? Offer::Absent : Offer::No,
                     what_it_said(seen),
                     "",
                     {{pointer + "/outcome", seen.outcome}, {pointer + "/message", seen.message}},
-                    other ? lacks : ""};
+                    other && !itself ? lacks : ""};
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "doctor/base/text.h"
 #include "doctor/model/finding.h"
 
 // Findings as text, so that a test compares what was found, how bad it is and what mends it at once.
@@ -12,17 +13,21 @@ namespace scankit::test {
 
 inline std::string in_words(const Fix& fix) {
   struct Words {
-    std::string operator()(const InstallModule& f) const { return "fix " + f.module; }
-    std::string operator()(const InstallModelPackage& f) const { return "fix package " + f.distribution; }
+    std::string operator()(const InstallModule& f) const { return join({"fix", f.module}, " "); }
+    std::string operator()(const InstallModelPackage& f) const {
+      return join({"fix", "package", f.distribution}, " ");
+    }
     std::string operator()(const InstallPackages& f) const {
-      return (f.reinstall ? "reinstall " : "install ") + f.requirements.at(0);
+      return join({f.reinstall ? "reinstall" : "install", f.requirements.at(0)}, " ");
     }
     std::string operator()(const RebuildPackage& f) const {
-      return "rebuild " + f.distribution + " " + f.version;
+      return join({"rebuild", f.distribution, f.version}, " ");
     }
-    std::string operator()(const RemoveShadow& f) const { return "remove " + f.module; }
+    std::string operator()(const RemoveShadow& f) const { return join({"remove", f.module}, " "); }
     std::string operator()(const SetEnvironment& f) const { return f.name + "=" + f.value; }
-    std::string operator()(const ImportTorchFirst& f) const { return "import torch before " + f.module; }
+    std::string operator()(const ImportTorchFirst& f) const {
+      return join({"import", "torch", "before", f.module}, " ");
+    }
     std::string operator()(const Advice& f) const { return f.text; }
   };
   return std::visit(Words(), fix);
