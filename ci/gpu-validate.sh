@@ -51,6 +51,7 @@ holds quick "all(t['gpu_state'].get('clock', 0) > 0 for t in r['timing'])"
 holds quick "all(0 < t['limit']['reached'] < 1.1 and t['peak_bytes'] > 0 for t in r['timing'] if t['cache'] == 'cold')"
 holds quick "any(c['id'].startswith('timed-') for c in r['cases'])"
 holds quick "len(r['kernels']) >= 4 and all(k['blocks_per_multiprocessor'] > 0 and 16 <= k['registers'] <= 255 and k['stack_bytes'] == 0 for k in r['kernels'])"
+holds quick "any(k['bank_conflicts'] is not None for k in r['kernels'])"
 holds quick "r['seconds'] <= 30"
 holds quick "r['harness']['cuda:0']['added'] <= 0.05"
 
