@@ -140,8 +140,9 @@ std::vector<std::string> still_broken(const FixContext& context, const InstallTa
     if (finding.severity() != Severity::Error || finding.because_of ||
         !concerns(finding, context.diagnosis.modules))
       continue;
-    const bool named = finding.summary.find(finding.subject) != std::string::npos;
-    lines.push_back(named ? finding.summary : say("{}: {}", finding.subject, finding.summary));
+    const std::string summary = tr(finding.summary);
+    const bool named = summary.find(finding.subject) != std::string::npos;
+    lines.push_back(named ? summary : say("{}: {}", finding.subject, summary));
   }
   return lines;
 }

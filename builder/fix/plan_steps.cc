@@ -167,8 +167,9 @@ void add_step(const PlanInput& input, RepairStep step, FixPlan& plan) {
 
 void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& plan) {
   std::vector<std::string> instead;
-  const bool named = finding.summary.find(finding.subject) != std::string::npos;
-  const std::string what = named ? finding.summary : say("{}: {}", finding.subject, finding.summary);
+  const std::string summary = tr(finding.summary);
+  const bool named = summary.find(finding.subject) != std::string::npos;
+  const std::string what = named ? summary : say("{}: {}", finding.subject, summary);
   for (const Fix& fix : preferred(input.report.snapshot, finding)) {
     auto step = step_of(input, fix, finding);
     if (step) {

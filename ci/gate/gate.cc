@@ -44,10 +44,10 @@ struct StepRun {
   std::optional<StepEnd> end;        // where it was run, now or before
   std::optional<Error> no_answer;    // it ended, and what it said cannot be read
   std::optional<Snapshot> snapshot;  // of doctor
-  std::vector<Outcome> outcomes;     // of the others, in English
+  std::vector<Outcome> outcomes;
 };
 
-std::string question_of(const StepRun& run) { return say("Did {} finish?", run.command.name); }
+Message question_of(const StepRun& run) { return message("Did {} finish?", run.command.name); }
 
 // It ended without an answer, and with the reason in its last line: wrong usage, or an environment that
 // cannot be used.
@@ -57,7 +57,7 @@ bool said_why(const StepEnd& end) { return end.status == kExitUsage || end.statu
 // did not run looks green.
 Outcome step_outcome(const StepRun& run) {
   Outcome outcome{.check = "step-" + run.command.stem, .question = question_of(run)};
-  const auto ends_as = [&](CheckState state, std::string why) {
+  const auto ends_as = [&](CheckState state, Message why) {
     outcome.state = state;
     outcome.why = std::move(why);
     outcome.could_hide_error = state != CheckState::NotApplicable;
@@ -65,19 +65,20 @@ Outcome step_outcome(const StepRun& run) {
     return outcome;
   };
   const std::string& name = run.command.name;
-  if (!run.not_run.empty()) return ends_as(CheckState::NotApplicable, say("{}: {}", name, run.not_run));
+  if (!run.not_run.empty()) return ends_as(CheckState::NotApplicable, message("{}: {}", name, run.not_run));
   if (!run.no_time.empty()) return ends_as(CheckState::Unknown, run.no_time);
-  if (run.no_answer) return ends_as(CheckState::Crashed, say("{}: {}", name, retold(run.no_answer->message)));
+  if (run.no_answer)
+    return ends_as(CheckState::Crashed, message("{}: {}", name, retold(run.no_answer->message)));
   const StepEnd& end = *run.end;
   if (end.timed_out)
-    return ends_as(CheckState::Unknown, say("{} exceeded its time limit of {} s and was killed", name,
-                                            run.command.timeout.count() / 1000));
+    return ends_as(CheckState::Unknown, message("{} exceeded its time limit of {} s and was killed", name,
+                                                run.command.timeout.count() / 1000));
   if (end.signal != 0)
     return ends_as(CheckState::Crashed,
-                   say("{} was killed by signal {} ({})", name, end.signal, ::strsignal(end.signal)));
+                   message("{} was killed by signal {} ({})", name, end.signal, ::strsignal(end.signal)));
   if (!end.has_answer()) {
     const CheckState state = said_why(end) ? CheckState::Unknown : CheckState::Crashed;
-    return ends_as(state, say("{} exited with status {}: {}", name, end.status, retold(end.last_words)));
+    return ends_as(state, message("{} exited with status {}: {}", name, end.status, retold(end.last_words)));
   }
   return outcome;
 }
@@ -98,15 +99,15 @@ int found_status(const PolicyStep& step) {
   return step.name == "validate" ? kExitValidationFailed : kExitFindings;
 }
 
-// Doctor's answer is a snapshot, which is judged here; the other answers are outcomes already, and
-// are only translated.
+// What doctor found is data and renders in any language. The sentences of the other answers are English and
+// are translated here.
 std::vector<Outcome> outcomes_of(const StepRun& run) {
-  if (run.snapshot) return diagnose(*run.snapshot).outcomes;
+  if (run.snapshot) return run.outcomes;
   std::vector<Outcome> outcomes = run.outcomes;
   for (Outcome& outcome : outcomes) {
-    outcome.question = retold(outcome.question);
-    outcome.why = retold(outcome.why);
-    for (Finding& finding : outcome.findings) finding.summary = retold(finding.summary);
+    outcome.question = retold(english(outcome.question));
+    outcome.why = retold(english(outcome.why));
+    for (Finding& finding : outcome.findings) finding.summary = retold(english(finding.summary));
   }
   return outcomes;
 }
@@ -241,6 +242,7 @@ class Gate {
   static Result<void> read_answer(const std::string& path, StepRun& run) {
     if (run.command.name == "doctor") {
       SCANKIT_TRY(run.snapshot, stored_snapshot(path));
+      run.outcomes = diagnose(*run.snapshot).outcomes;
       return {};
     }
     SCANKIT_TRY(const std::string text, read_whole_file(path, 256u << 20));
@@ -263,20 +265,18 @@ class Gate {
 
 // The run cannot begin. The report files are written all the same: otherwise those of an earlier run would
 // still be there and could say that everything passed.
-int refuse(const Error& error, const GateOptions& options, const std::string& question, int status) {
+int refuse(const Error& error, const GateOptions& options, const Message& question, int status) {
   report_error(error);
-  const Diagnosis diagnosis([&] {
-    Report report;
-    report.asked = Asked::Gate;
-    report.snapshot.tool_version = kToolVersion;
-    report.outcomes.push_back({.check = "policy",
-                               .question = question,
-                               .state = CheckState::Unknown,
-                               .why = error.message,
-                               .could_hide_error = true});
-    decide_root_cause(report);
-    return report;
-  });
+  Report report;
+  report.asked = Asked::Gate;
+  report.snapshot.tool_version = kToolVersion;
+  report.outcomes.push_back({.check = "policy",
+                             .question = question,
+                             .state = CheckState::Unknown,
+                             .why = error.message,
+                             .could_hide_error = true});
+  decide_root_cause(report);
+  const Diagnosis diagnosis(std::move(report));
   ShowOptions show = options.show;
   const SinkOptions sink{.verbose = show.verbose, .exit_status = status};
   if (show.json) std::cout << diagnosis.rendered("json", sink) << std::flush;
@@ -314,13 +314,13 @@ int gate_status(const std::vector<int>& steps) {
 int run_gate(const GateOptions& options) {
   std::string text;
   auto policy = policy_of(options, text);
-  if (!policy) return refuse(policy.error(), options, say("Can the policy be read?"), kExitUsage);
+  if (!policy) return refuse(policy.error(), options, message("Can the policy be read?"), kExitUsage);
   std::optional<TemporaryDirectory> temporary;
   std::optional<Lock> lock;
   std::string folder = options.out;
   if (folder.empty()) {
     auto made = TemporaryDirectory::create("scankit-ci");
-    if (!made) return refuse(made.error(), options, say("Can the answers be stored?"), kExitInternal);
+    if (!made) return refuse(made.error(), options, message("Can the answers be stored?"), kExitInternal);
     temporary.emplace(std::move(*made));
     folder = temporary->path();
   } else {
@@ -330,13 +330,13 @@ int run_gate(const GateOptions& options) {
       if (error.code == Errc::Conflict)
         error = {Errc::Conflict, say("another scankit ci run is writing to {}", folder),
                  say("wait until it ends")};
-      return refuse(error, options, say("Can the answers be stored?"), kExitUsage);
+      return refuse(error, options, message("Can the answers be stored?"), kExitUsage);
     }
     lock.emplace(std::move(*taken));
   }
   Gate gate(options, *std::move(policy), text);
   if (const auto ran = gate.run(folder, !options.out.empty()); !ran)
-    return refuse(ran.error(), options, say("Could every step be started?"), kExitInternal);
+    return refuse(ran.error(), options, message("Could every step be started?"), kExitInternal);
   const Diagnosis diagnosis([&] { return gate.report(); });
   std::vector<int> statuses;
   for (const Step& step : diagnosis.english().steps) statuses.push_back(step.status);

@@ -52,7 +52,7 @@ TEST(ValidateOutcomes, NameWhatFailed) {
   ASSERT_EQ((*outcomes)[1].findings.size(), 1U);
   const Finding& cpu = (*outcomes)[1].findings[0];
   EXPECT_EQ(cpu.cause, Cause::ValidationFailed);
-  EXPECT_EQ(cpu.summary, "1 of 2 cases failed on cpu");
+  EXPECT_EQ(english(cpu.summary), "1 of 2 cases failed on cpu");
   EXPECT_EQ(cpu.evidence[0].fact, "/cases/1/reasons/0");
   EXPECT_EQ(cpu.evidence[0].value, "b: dA: relative error 0.5");
   EXPECT_EQ((*outcomes)[2].state, CheckState::Found);
@@ -104,7 +104,7 @@ TEST(ValidateOutcomes, LeaveAFailedImportToTheDoctor) {
   auto validate = validate_outcomes(json.dump());
   ASSERT_TRUE(validate);
   ASSERT_EQ((*validate)[0].findings.size(), 1U);
-  EXPECT_EQ((*validate)[0].findings[0].summary,
+  EXPECT_EQ(english((*validate)[0].findings[0].summary),
             "m does not import: ImportError: libcudart.so.12: cannot open shared object file");
   EXPECT_EQ((*validate)[0].findings[0].cause, Cause::MissingCudart) << "not that it computes wrong";
   leave_import_to_doctor({}, *validate);
@@ -117,7 +117,7 @@ TEST(ValidateOutcomes, LeaveAFailedImportToTheDoctor) {
   leave_import_to_doctor({other}, *validate);
   EXPECT_EQ((*validate)[0].state, CheckState::NotApplicable);
   EXPECT_TRUE((*validate)[0].findings.empty());
-  EXPECT_EQ((*validate)[0].why, "m does not import");
+  EXPECT_EQ(english((*validate)[0].why), "m does not import");
 }
 
 TEST(ValidateOutcomes, RefuseWhatIsNotWhole) {

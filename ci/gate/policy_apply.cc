@@ -49,11 +49,12 @@ class Applied {
       finding.severity_override = wanted;
     } else if (is_open(rule, today_)) {
       finding.severity_override = Severity::Note;
-      finding.summary = say("{} (allowed until {}: {})", finding.summary, rule.allowed_until, rule.reason);
+      finding.summary =
+          message("{} (allowed until {}: {})", finding.summary, rule.allowed_until, rule.reason);
     } else {
       finding.severity_override = wanted;
       finding.summary =
-          say("{} (its allowance expired on {}: {})", finding.summary, rule.allowed_until, rule.reason);
+          message("{} (its allowance expired on {}: {})", finding.summary, rule.allowed_until, rule.reason);
       if (!finding.demanded_by) finding.demanded_by = FileLine{policy_.file, rule.line};
     }
   }
@@ -99,7 +100,7 @@ class Applied {
 // the environment is as it should be, and the rule can be removed from the policy.
 Outcome allowances(const Policy& policy, const std::string& today, const std::vector<Finding>& found) {
   Outcome outcome{.check = "policy-allowances",
-                  .question = say("Are all allowances of the policy still valid?")};
+                  .question = message("Are all allowances of the policy still valid?")};
   for (const CauseRule& rule : policy.causes) {
     if (rule.allowed_until.empty() || is_open(rule, today)) continue;
     outcome.state = CheckState::Found;
@@ -108,9 +109,9 @@ Outcome allowances(const Policy& policy, const std::string& today, const std::ve
     outcome.findings.push_back({.cause = Cause::AllowanceExpired,
                                 .subject = policy.file,
                                 .module = "",
-                                .summary = say("{} was allowed until {} ({}), and it is no longer found",
-                                               slug, rule.allowed_until, rule.reason),
-                                .fixes = {Advice{say("remove {} from {}", slug, policy.file)}},
+                                .summary = message("{} was allowed until {} ({}), and it is no longer found",
+                                                   slug, rule.allowed_until, rule.reason),
+                                .fixes = {Advice{message("remove {} from {}", slug, policy.file)}},
                                 .demanded_by = FileLine{policy.file, rule.line}});
   }
   return outcome;

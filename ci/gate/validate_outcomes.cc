@@ -49,7 +49,7 @@ std::map<std::string, Device> devices_of(const Json& json) {
   return devices;
 }
 
-Finding failed_finding(const Json& json, std::string summary, std::vector<Evidence> evidence) {
+Finding failed_finding(const Json& json, Message summary, std::vector<Evidence> evidence) {
   const Json& module = json.at("module");
   const std::string file = json_text(module, "file"), name = json_text(module, "name");
   return {.cause = Cause::ValidationFailed,
@@ -57,21 +57,21 @@ Finding failed_finding(const Json& json, std::string summary, std::vector<Eviden
           .module = name,
           .summary = std::move(summary),
           .evidence = std::move(evidence),
-          .fixes = {Advice{said(info(Cause::ValidationFailed).next_step)}}};
+          .fixes = {Advice{table_text(info(Cause::ValidationFailed).next_step)}}};
 }
 
 Outcome of_device(const Json& json, const std::string& name, const Device& device) {
   Outcome outcome{.check = "validate-numbers-" + name,
-                  .question = say("Are the results of {} on {} correct, forward and every gradient?",
-                                  json_text(json.at("module"), "name"), name)};
+                  .question = message("Are the results of {} on {} correct, forward and every gradient?",
+                                      json_text(json.at("module"), "name"), name)};
   if (device.failed > 0) {
     outcome.state = CheckState::Found;
     outcome.findings.push_back(failed_finding(
-        json, say("{} of {} cases failed on {}", device.failed, device.cases, name), device.evidence));
+        json, message("{} of {} cases failed on {}", device.failed, device.cases, name), device.evidence));
   } else if (device.not_run > 0) {
     outcome.state = CheckState::Unknown;
     outcome.could_hide_error = true;
-    outcome.why = say("{} of {} cases were not run", device.not_run, device.cases);
+    outcome.why = message("{} of {} cases were not run", device.not_run, device.cases);
   }
   return outcome;
 }
@@ -88,20 +88,21 @@ std::optional<Cause> cause_of_import(const std::string& message) {
 }
 
 // A failed import says nothing about numbers: it gets the cause of the import, not "wrong results".
-Finding import_finding(const Json& json, const std::string& message) {
+Finding import_finding(const Json& json, const std::string& problem) {
   Finding finding =
-      failed_finding(json, say("{} does not import: {}", json_text(json.at("module"), "name"), message),
-                     {{"/module/message", message}});
-  const auto cause = cause_of_import(message);
+      failed_finding(json, message("{} does not import: {}", json_text(json.at("module"), "name"), problem),
+                     {{"/module/message", problem}});
+  const auto cause = cause_of_import(problem);
   if (cause) finding.cause = *cause;
-  finding.fixes = {Advice{cause ? said(info(*cause).next_step)
-                                : say("scankit doctor shows the cause of a failed import")}};
+  finding.fixes = {Advice{cause ? table_text(info(*cause).next_step)
+                                : message("scankit doctor shows the cause of a failed import")}};
   return finding;
 }
 
 Outcome of_module(const Json& json) {
-  Outcome outcome{.check = "validate-module",
-                  .question = say("Can {} be imported and called?", json_text(json.at("module"), "name"))};
+  Outcome outcome{
+      .check = "validate-module",
+      .question = message("Can {} be imported and called?", json_text(json.at("module"), "name"))};
   const std::string problem = json_text(json.at("module"), "problem"),
                     open = json_text(json, "not_completed");
   if (problem == "import_failed" || problem == "lacks_functions") {
@@ -122,11 +123,11 @@ Outcome of_module(const Json& json) {
 // One finding for all slower passes, with one piece of evidence for each.
 Outcome of_speed(const Json& json, const Json& baseline) {
   Outcome outcome{.check = "validate-speed",
-                  .question = say("Is every pass as fast as in {}?", json_text(baseline, "file"))};
+                  .question = message("Is every pass as fast as in {}?", json_text(baseline, "file"))};
   std::size_t at = 0;
   Finding slower = failed_finding(json, "", {});
   slower.cause = Cause::SlowerThanBaseline;
-  slower.fixes = {Advice{said(info(Cause::SlowerThanBaseline).next_step)}};
+  slower.fixes = {Advice{table_text(info(Cause::SlowerThanBaseline).next_step)}};
   for (const Json& timing : json.at("timing")) {
     const std::string place = "/timing/" + std::to_string(at++) + "/baseline/ratio";
     if (timing.contains("baseline") && timing["baseline"].value("regressed", false))
@@ -140,8 +141,8 @@ Outcome of_speed(const Json& json, const Json& baseline) {
     outcome.why = problem;
   } else if (!slower.evidence.empty()) {
     const std::size_t n = slower.evidence.size();
-    slower.summary = say_n(n, "{} pass is slower than in {}", "{} passes are slower than in {}", n,
-                           json_text(baseline, "file"));
+    slower.summary = message_n(n, "{} pass is slower than in {}", "{} passes are slower than in {}", n,
+                               json_text(baseline, "file"));
     outcome.state = CheckState::Found;
     outcome.findings.push_back(std::move(slower));
   }
@@ -163,7 +164,7 @@ Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
     const auto any = [&](CheckState state) {
       return std::ranges::any_of(outcomes, [&](const Outcome& each) { return each.state == state; });
     };
-    const std::string no_reason = say("validate ended as \"{}\" without a reason", verdict);
+    const Message no_reason = message("validate ended as \"{}\" without a reason", verdict);
     if (verdict == "failed" && !any(CheckState::Found)) {
       outcomes[0].state = CheckState::Found;
       outcomes[0].findings.push_back(failed_finding(json, no_reason, {{"/verdict", verdict}}));
@@ -192,7 +193,7 @@ void leave_import_to_doctor(const std::vector<Outcome>& doctor, std::vector<Outc
     if (!is_named(module)) continue;
     outcome.state = CheckState::NotApplicable;
     outcome.left_out = true;
-    outcome.why = say("{} does not import", module);
+    outcome.why = message("{} does not import", module);
     outcome.findings.clear();
   }
 }

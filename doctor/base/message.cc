@@ -79,6 +79,14 @@ std::string Message::rendered(const Language* language) const {
   }
 }
 
+void Message::change_texts(const std::function<void(std::string&)>& change) {
+  if (!sentence_) return change(text_);
+  for (MessageArgument& argument : arguments_) {
+    if (auto* text = std::get_if<std::string>(&argument.value)) change(*text);
+    if (auto* part = std::get_if<Message>(&argument.value)) part->change_texts(change);
+  }
+}
+
 bool operator==(const Message& a, const Message& b) {
   return a.sentence_ == b.sentence_ && a.text_ == b.text_ && a.many_ == b.many_ && a.n_ == b.n_ &&
          a.arguments_ == b.arguments_;

@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -42,6 +43,8 @@ class Message {
   // In the language that is set (Speaking), and for programs.
   std::string tr() const { return rendered(spoken_language()); }
   std::string english() const { return rendered(nullptr); }
+  // Applies `change` to the text, or to every text among the arguments of a sentence; its template stays.
+  void change_texts(const std::function<void(std::string&)>& change);
 
   friend bool operator==(const Message&, const Message&);
   friend void to_json(nlohmann::json& json, const Message& message);

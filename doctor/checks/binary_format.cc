@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
@@ -14,26 +14,26 @@ namespace {
 
 // What is wrong with a file in this state, as a sentence; "" if the state is another check's matter.
 // `size` includes its unit.
-std::string file_state_in_words(const std::string& state, const std::string& size) {
-  if (state == "empty") return say("the file is empty ({})", size);
-  if (state == "truncated") return say("the file is truncated ({})", size);
-  if (state == "damaged") return say("the file is damaged ({})", size);
-  if (state == "html") return say("the file is a web page, not a library ({})", size);
+Message file_state_in_words(const std::string& state, const Message& size) {
+  if (state == "empty") return message("the file is empty ({})", size);
+  if (state == "truncated") return message("the file is truncated ({})", size);
+  if (state == "damaged") return message("the file is damaged ({})", size);
+  if (state == "html") return message("the file is a web page, not a library ({})", size);
   if (state == "git-lfs")
-    return say("the file is a git-lfs pointer, not the library that it points to ({})", size);
-  if (state == "windows") return say("the file is built for Windows ({})", size);
-  return state == "not-elf" ? say("the file is not an ELF file ({})", size) : "";
+    return message("the file is a git-lfs pointer, not the library that it points to ({})", size);
+  if (state == "windows") return message("the file is built for Windows ({})", size);
+  return state == "not-elf" ? message("the file is not an ELF file ({})", size) : "";
 }
 
 // The size, and what the probe saw in the file.
-std::string size_in_words(const Extension& file) {
-  return clauses({say_n(file.size, "{} byte", "{} bytes", file.size), tr(file.file_detail)});
+Message size_in_words(const Extension& file) {
+  return clauses_of({message_n(file.size, "{} byte", "{} bytes", file.size), file.file_detail});
 }
 
 CheckResult file_is_whole(const Snapshot& snapshot) {
   CheckResult result;
   for (const Copy& copy : selected_copies(snapshot)) {
-    const std::string summary = file_state_in_words(copy->file_state, size_in_words(*copy));
+    const Message summary = file_state_in_words(copy->file_state, size_in_words(*copy));
     if (summary.empty()) continue;
     result.findings.push_back(
         {.cause = copy->file_state == "windows" ? Cause::Windows : Cause::CorruptBinary,
@@ -41,8 +41,8 @@ CheckResult file_is_whole(const Snapshot& snapshot) {
          .module = copy->module,
          .summary = summary,
          .evidence = {copy.at("file_state", copy->file_state), copy.at("size", std::to_string(copy->size))},
-         .fixes =
-             restore_fixes(snapshot, copy, say("download or build the file again and compare its hash"))});
+         .fixes = restore_fixes(snapshot, copy,
+                                message("download or build the file again and compare its hash"))});
   }
   return result;
 }
@@ -68,7 +68,7 @@ bool matters(const Snapshot& snapshot, const Extension& extension) {
 CheckResult machine_matches(const Snapshot& snapshot) {
   CheckResult result;
   const std::string machine = interpreter_machine(snapshot);
-  if (machine.empty()) return {{}, {say("the processor that this Python is built for is not known")}};
+  if (machine.empty()) return {{}, {message("the processor that this Python is built for is not known")}};
   for (const Copy& copy : copies(snapshot)) {
     if (!matters(snapshot, *copy) || copy->machine.empty() || copy->machine == machine) continue;
     // glibc reports such a file as "cannot open shared object file: No such file or directory", which no
@@ -77,10 +77,11 @@ CheckResult machine_matches(const Snapshot& snapshot) {
         {.cause = Cause::WrongMachineArch,
          .subject = copy->path,
          .module = copy->module,
-         .summary = say("the file is built for {}, but this Python runs on {}", copy->machine, machine),
+         .summary = message("the file is built for {}, but this Python runs on {}", copy->machine, machine),
          .evidence = {copy.at("machine", copy->machine),
                       {"/python/value/soabi", snapshot.python.value.soabi}},
-         .fixes = restore_fixes(snapshot, copy, say("build or download {} for {}", copy->module, machine))});
+         .fixes =
+             restore_fixes(snapshot, copy, message("build or download {} for {}", copy->module, machine))});
   }
   return result;
 }
@@ -117,10 +118,10 @@ Finding named_otherwise(const Snapshot& snapshot, const Copy& copy) {
   return {.cause = Cause::VariantNameMismatch,
           .subject = copy->path,
           .module = copy->module,
-          .summary = say("the file is named {} but contains {}", copy->module, join(copy->inits)),
+          .summary = message("the file is named {} but contains {}", copy->module, join(copy->inits)),
           .evidence = {copy.at("inits", 0, "", copy->inits.front())},
           .fixes = module_or(snapshot, copy->module,
-                             Advice{say("rename the file to the module that it contains")})};
+                             Advice{message("rename the file to the module that it contains")})};
 }
 
 // Python 2 called initNAME. A module of its time exports that and no PyInit_NAME.
@@ -128,22 +129,23 @@ Finding of_python_2(const Snapshot& snapshot, const Copy& copy) {
   return {.cause = Cause::PythonAbiTagMismatch,
           .subject = copy->path,
           .module = copy->module,
-          .summary = say("it exports {}, which Python 2 calls; Python 3 calls PyInit_{}", copy->inits.front(),
-                         copy->module),
+          .summary = message("it exports {}, which Python 2 calls; Python 3 calls PyInit_{}",
+                             copy->inits.front(), copy->module),
           .evidence = {copy.at("inits", 0, "", copy->inits.front())},
-          .fixes = module_fixes(snapshot, copy->module, say("build {} for this Python", copy->module))};
+          .fixes = module_fixes(snapshot, copy->module, message("build {} for this Python", copy->module))};
 }
 
 Finding no_module_inside(const Snapshot& snapshot, const Copy& copy) {
-  return {.cause = Cause::VariantNameMismatch,
-          .subject = copy->path,
-          .module = copy->module,
-          .summary = say("the file is named like a Python module but exports no PyInit_ function: it is a "
+  return {
+      .cause = Cause::VariantNameMismatch,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = message("the file is named like a Python module but exports no PyInit_ function: it is a "
                          "library, perhaps one with operators for torch.ops.load_library"),
-          .evidence = {copy.at("has_init", "false")},
-          .fixes = module_fixes(
-              snapshot, copy->module,
-              say("load it with torch.ops.load_library, or build {} with its binding", copy->module))};
+      .evidence = {copy.at("has_init", "false")},
+      .fixes = module_fixes(
+          snapshot, copy->module,
+          message("load it with torch.ops.load_library, or build {} with its binding", copy->module))};
 }
 
 // importlib chooses a file by its name and then looks in it for PyInit_ and the last part of the
@@ -155,7 +157,7 @@ CheckResult init_exported(const Snapshot& snapshot) {
     if (copy->inits.empty() && lies_in_what_was_named(snapshot, copy) &&
         (copy->registers_ops || path_basename(copy->path).starts_with("lib"))) {
       result.not_checked.push_back(
-          say("{} is not a Python module: it is loaded as a library of its package", copy->path));
+          message("{} is not a Python module: it is loaded as a library of its package", copy->path));
       continue;
     }
     if (!copy->inits.empty() && copy->inits.front().starts_with("PyInit_"))
@@ -166,7 +168,7 @@ CheckResult init_exported(const Snapshot& snapshot) {
       result.findings.push_back(no_module_inside(snapshot, copy));
     else
       result.unknown.push_back(
-          say("{} exports no PyInit_ function: it is a library, not a Python module", copy->path));
+          message("{} exports no PyInit_ function: it is a library, not a Python module", copy->path));
   }
   return result;
 }
@@ -218,10 +220,10 @@ std::optional<Finding> near_miss(const Snapshot& snapshot, const std::string& mo
       const std::string name = path_basename(copy->path), here = this_python(python);
       finding.summary =
           copy->tag.empty()
-              ? say("{} is built for another Python; {} ignores it and reports \"No module named\"", name,
-                    here)
-              : say("{} is built for {}; {} ignores it and reports \"No module named\"", name, copy->tag,
-                    here);
+              ? message("{} is built for another Python; {} ignores it and reports \"No module named\"", name,
+                        here)
+              : message("{} is built for {}; {} ignores it and reports \"No module named\"", name, copy->tag,
+                        here);
     }
     finding.evidence.push_back(copy.at("path", copy->path));
   }
@@ -235,13 +237,14 @@ std::optional<Finding> missing_python_names(const Copy& copy, const Python& pyth
   const auto evidence = symbol_evidence(copy, [](const MissingSymbol& s) { return s.owner == "python"; });
   const std::size_t n = evidence.size();
   if (n == 0) return std::nullopt;
-  return Finding{.cause = Cause::PythonAbiTagMismatch,
-                 .subject = copy->path,
-                 .module = copy->module,
-                 .summary = say_n(n, "it needs {} symbol of Python's C API that {} does not have: {}",
-                                  "it needs {} symbols of Python's C API that {} does not have, such as {}",
-                                  n, this_python(python), evidence.front().value),
-                 .evidence = evidence};
+  return Finding{
+      .cause = Cause::PythonAbiTagMismatch,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = message_n(n, "it needs {} symbol of Python's C API that {} does not have: {}",
+                           "it needs {} symbols of Python's C API that {} does not have, such as {}", n,
+                           this_python(python), evidence.front().value),
+      .evidence = evidence};
 }
 
 // A library that belongs to one Python release (libpython3.10.so.1.0), or the C library that only Pythons
@@ -253,8 +256,8 @@ std::optional<Finding> missing_python_library(const Copy& copy, const Python& py
     return Finding{.cause = Cause::PythonAbiTagMismatch,
                    .subject = copy->path,
                    .module = copy->module,
-                   .summary = say("it was linked to {}, which {} does not use and which was not found",
-                                  soname, this_python(python)),
+                   .summary = message("it was linked to {}, which {} does not use and which was not found",
+                                      soname, this_python(python)),
                    .evidence = {copy.at("missing_libraries", i, "soname", soname)}};
   }
   return std::nullopt;
@@ -271,7 +274,7 @@ CheckResult python_tag_fits(const Snapshot& snapshot) {
     const auto selected = selected_copy(snapshot, module);
     auto finding = selected ? wrong_inside(*selected, snapshot.python.value) : near_miss(snapshot, module);
     if (!finding) continue;
-    const std::string otherwise = say("build or download {} for this Python", module);
+    const Message otherwise = message("build or download {} for this Python", module);
     finding->fixes =
         selected ? rebuild_fixes(snapshot, *selected, otherwise) : module_fixes(snapshot, module, otherwise);
     result.findings.push_back(*std::move(finding));

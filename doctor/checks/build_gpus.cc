@@ -3,7 +3,7 @@
 #include <charconv>
 #include <optional>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/build_queries.h"
 #include "doctor/checks/check.h"
@@ -90,7 +90,8 @@ class Question {
   void look(const std::string& arch, const std::string& where, Evidence evidence) {
     const auto known = knows(tools_, arch);
     const std::string name = "compute_" + arch;
-    if (!known) result_.not_checked.push_back(say("whether nvcc {} supports {}", tools_.nvcc_version, name));
+    if (!known)
+      result_.not_checked.push_back(message("whether nvcc {} supports {}", tools_.nvcc_version, name));
     if (known != false) return;
     if (std::ranges::find(refused_, name) == refused_.end()) refused_.push_back(name);
     if (std::ranges::find(places_, where) == places_.end()) places_.push_back(where);
@@ -115,16 +116,17 @@ class Question {
     for (const std::size_t i : derived_from_gpus(snapshot_)) {
       const Gpu& gpu = snapshot_.gpus.value[i];
       const unsigned arch = std::min(as_number(gpu.sm), newest == 0 ? as_number(gpu.sm) : newest);
-      look(std::to_string(arch), gpu.name.empty() ? say("GPU {}", gpu.index) : gpu.name,
+      look(std::to_string(arch), gpu.name.empty() ? fmt::format("GPU {}", gpu.index) : gpu.name,
            {"/gpus/value/" + std::to_string(i) + "/sm", gpu.sm});
     }
   }
 
   // An entry that torch itself refuses: "ValueError: Unknown CUDA arch (...) or GPU not supported".
   void refuse_for_torch(const std::string& arch) {
-    Finding finding = build_finding(snapshot_, Cause::NvccUnknownArch,
-                                    say("TORCH_CUDA_ARCH_LIST contains \"{}\", which torch {} does not know",
-                                        arch, snapshot_.torch.value.version));
+    Finding finding =
+        build_finding(snapshot_, Cause::NvccUnknownArch,
+                      message("TORCH_CUDA_ARCH_LIST contains \"{}\", which torch {} does not know", arch,
+                              snapshot_.torch.value.version));
     finding.evidence = {{"/build_tools/value/arch_list", tools_.arch_list},
                         {"/torch/value/version", snapshot_.torch.value.version}};
     finding.fixes = build_fixes(snapshot_, shorter_list());
@@ -137,9 +139,10 @@ class Question {
       if (!gpu.sm.empty() && knows(tools_, gpu.sm) == true)
         return shell_advice(build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm)),
                             export_line("TORCH_CUDA_ARCH_LIST", dotted(gpu.sm)));
-    return shell_advice(say("use only architectures that nvcc --list-gpu-arch prints, for example 9.0: {}",
-                            build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=9.0")),
-                        "export TORCH_CUDA_ARCH_LIST=9.0");
+    return shell_advice(
+        message("use only architectures that nvcc --list-gpu-arch prints, for example 9.0: {}",
+                build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=9.0")),
+        "export TORCH_CUDA_ARCH_LIST=9.0");
   }
 
   // The architecture to write in place of a refused one: that of the GPU here, else the oldest that this
@@ -156,7 +159,7 @@ class Question {
   // Suggests an edit of the flags. A sed command is possible only if every refused architecture is
   // written literally on a known line.
   Fix other_flags() const {
-    const std::string words = say("remove {} from the flags at {}, then: {}", join(refused_), join(places_),
+    const Message words = message("remove {} from the flags at {}, then: {}", join(refused_), join(places_),
                                   build_command(snapshot_));
     const std::string instead = arch_instead();
     std::vector<std::string> edits;
@@ -173,8 +176,8 @@ class Question {
   void conclude() {
     if (refused_.empty()) return;
     Finding finding = build_finding(snapshot_, Cause::NvccUnknownArch,
-                                    say("nvcc {} does not support {}, requested by {}", tools_.nvcc_version,
-                                        join(refused_), join(places_)));
+                                    message("nvcc {} does not support {}, requested by {}",
+                                            tools_.nvcc_version, join(refused_), join(places_)));
     finding.evidence = std::move(evidence_);
     finding.evidence.push_back({"/build_tools/value/nvcc_version", tools_.nvcc_version});
     finding.fixes = build_fixes(snapshot_, tree_.passes_archs ? other_flags() : shorter_list());
@@ -202,8 +205,8 @@ extern const Check kNvccKnowsArchs{.id = "nvcc-knows-archs",
 
 namespace {
 
-std::string nothing_to_ask(const Snapshot& snapshot) {
-  if (snapshot.gpus.present()) return say("a GPU is available to the build");
+Message nothing_to_ask(const Snapshot& snapshot) {
+  if (snapshot.gpus.present()) return message("a GPU is available to the build");
   return builds_no_python_module(snapshot);
 }
 
@@ -211,12 +214,12 @@ std::string nothing_to_ask(const Snapshot& snapshot) {
 CheckResult asks_itself(const Snapshot& snapshot, const SourceFact& fact, std::size_t i) {
   Finding finding = build_finding(
       snapshot, Cause::NoGpuAtBuild,
-      say("{} calls {}, which raises an error without a GPU, as here", place(fact), fact.value));
+      message("{} calls {}, which raises an error without a GPU, as here", place(fact), fact.value));
   finding.evidence = {source_evidence("asks_gpu", i, fact.value)};
   finding.fixes = build_fixes(
-      snapshot,
-      Advice{say("build where the GPU is, or replace the call at {} with its compute capability, then: {}",
-                 place(fact), build_command(snapshot))});
+      snapshot, Advice{message(
+                    "build where the GPU is, or replace the call at {} with its compute capability, then: {}",
+                    place(fact), build_command(snapshot))});
   return {{std::move(finding)}};
 }
 
@@ -234,27 +237,29 @@ CheckResult build_needs_no_gpu(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
   if (snapshot.gpus.state != ProbeState::Absent)
-    return {{}, {}, {say("whether a GPU is available to the build: {}", snapshot.gpus.note)}};
+    return {{}, {}, {message("whether a GPU is available to the build: {}", snapshot.gpus.note)}};
   for (const std::size_t i : in_force(snapshot, tree.asks_gpu))
     return asks_itself(snapshot, tree.asks_gpu[i], i);
   if (!torch_asks(snapshot)) return {};
   // A helper module may set the list, and helpers are not read.
   if (tree.own_helpers)
-    return {
-        {},
-        {},
-        {say("whether a module that {} imports from its directory sets the architectures", tree.build_file)}};
-  Finding finding = build_finding(snapshot, Cause::NoGpuAtBuild,
-                                  say("neither {} nor TORCH_CUDA_ARCH_LIST sets an architecture, so torch "
-                                      "asks the GPUs, and none was found",
-                                      tree.build_file));
+    return {{},
+            {},
+            {message("whether a module that {} imports from its directory sets the architectures",
+                     tree.build_file)}};
+  Finding finding =
+      build_finding(snapshot, Cause::NoGpuAtBuild,
+                    message("neither {} nor TORCH_CUDA_ARCH_LIST sets an architecture, so torch "
+                            "asks the GPUs, and none was found",
+                            tree.build_file));
   finding.evidence = {{"/build_tools/value/arch_list", tools.arch_list},
                       {"/build_tools/value/arch_list_needs_gpu", "true"}};
   finding.fixes = build_fixes(
-      snapshot, shell_advice(say("set the compute capability of the GPU that will run it, for example 9.0 "
-                                 "for an H100: {}",
-                                 build_command(snapshot, "TORCH_CUDA_ARCH_LIST=9.0")),
-                             "export TORCH_CUDA_ARCH_LIST=9.0"));
+      snapshot,
+      shell_advice(message("set the compute capability of the GPU that will run it, for example 9.0 "
+                           "for an H100: {}",
+                           build_command(snapshot, "TORCH_CUDA_ARCH_LIST=9.0")),
+                   "export TORCH_CUDA_ARCH_LIST=9.0"));
   return {{std::move(finding)}};
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/build_queries.h"
@@ -14,14 +14,15 @@ namespace {
 
 // One bound on the host compiler that is not met.
 struct Limit {
-  std::string text, fact, value;  // whose demand it is, and where that stands
-  unsigned wanted = 0;            // a gcc that would do, 0 for none known
+  Message text;             // whose demand it is
+  std::string fact, value;  // where that is written
+  unsigned wanted = 0;      // a gcc that would do, 0 for none known
 };
 
 // -std=c++20 is gcc's from 10 on (gcc manual: before, it was c++2a).
 constexpr unsigned kGccForCxx20 = 10;
 
-Limit limit(std::string text, const char* field, unsigned bound, unsigned wanted) {
+Limit limit(Message text, const char* field, unsigned bound, unsigned wanted) {
   return {std::move(text), std::string("/build_tools/value/") + field, std::to_string(bound), wanted};
 }
 
@@ -29,10 +30,10 @@ Limit limit(std::string text, const char* field, unsigned bound, unsigned wanted
 std::optional<Limit> limit_of_torch(const Snapshot& snapshot, bool gcc, unsigned number) {
   const BuildTools& tools = snapshot.build_tools.value;
   if (gcc && number < tools.gcc_min)
-    return limit(say("torch's headers need gcc {} or newer", tools.gcc_min), "gcc_min", tools.gcc_min,
+    return limit(message("torch's headers need gcc {} or newer", tools.gcc_min), "gcc_min", tools.gcc_min,
                  tools.gcc_min);
   if (gcc && snapshot.torch.value.cxx_standard == "20" && number < kGccForCxx20)
-    return Limit{say("torch's headers are C++20, which gcc supports from {} on", kGccForCxx20),
+    return Limit{message("torch's headers are C++20, which gcc supports from {} on", kGccForCxx20),
                  "/torch/value/cxx_standard", "20", kGccForCxx20};
   return std::nullopt;
 }
@@ -49,18 +50,19 @@ std::optional<Limit> limit_of_nvcc(const Snapshot& snapshot, const HostCompiler&
                         (gcc || path_basename(compiler.path).starts_with("clang"));
   // A bound of 0 is unknown. For clang there is no version to suggest.
   if (by_torch && below != 0 && number >= below)
-    return limit(say("torch rejects {} {} and newer with CUDA {}", compiler.kind, below, tools.nvcc_version),
-                 gcc ? "torch_gcc_below" : "torch_clang_below", below, gcc ? below - 1 : 0);
+    return limit(
+        message("torch rejects {} {} and newer with CUDA {}", compiler.kind, below, tools.nvcc_version),
+        gcc ? "torch_gcc_below" : "torch_clang_below", below, gcc ? below - 1 : 0);
   if (compiler.role != "nvcc" || tools.limits_waived) return std::nullopt;
   if (gcc && tools.gcc_max != 0 && number > tools.gcc_max)
-    return limit(say("nvcc {} supports gcc up to {}", tools.nvcc_version, tools.gcc_max), "gcc_max",
+    return limit(message("nvcc {} supports gcc up to {}", tools.nvcc_version, tools.gcc_max), "gcc_max",
                  tools.gcc_max, tools.gcc_max);
   if (!gcc && tools.clang_max != 0 && number > tools.clang_max)
-    return limit(say("nvcc {} supports clang up to {}", tools.nvcc_version, tools.clang_max), "clang_max",
+    return limit(message("nvcc {} supports clang up to {}", tools.nvcc_version, tools.clang_max), "clang_max",
                  tools.clang_max, 0);
   if (!gcc && number < tools.clang_min)
-    return limit(say("nvcc {} supports clang {} and newer", tools.nvcc_version, tools.clang_min), "clang_min",
-                 tools.clang_min, 0);
+    return limit(message("nvcc {} supports clang {} and newer", tools.nvcc_version, tools.clang_min),
+                 "clang_min", tools.clang_min, 0);
   return std::nullopt;
 }
 
@@ -83,29 +85,29 @@ const Compiler* installed_gcc(const Snapshot& snapshot, unsigned newest) {
 // In this order: a compiler that is here, one of conda, one of the distribution.
 Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
   if (limit.wanted == 0)
-    return Advice{say("select a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
+    return Advice{message("select a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
   if (const Compiler* fits = installed_gcc(snapshot, limit.wanted))
-    return shell_advice(
-        say("select a gcc that both accept: {}", build_command(snapshot, "CXX=" + shell_quoted(fits->path))),
-        export_line("CXX", fits->path));
-  const std::string variables = say("CC=gcc-{} CXX=g++-{}", limit.wanted, limit.wanted);
+    return shell_advice(message("select a gcc that both accept: {}",
+                                build_command(snapshot, "CXX=" + shell_quoted(fits->path))),
+                        export_line("CXX", fits->path));
+  const std::string variables = fmt::format("CC=gcc-{0} CXX=g++-{0}", limit.wanted);
   if (snapshot.python.value.kind == "conda")
-    return Advice{
-        say("conda install -p {} -c conda-forge gxx_linux-64={}, activate the environment again, then: {}",
-            shell_quoted(snapshot.python.value.prefix), limit.wanted, build_command(snapshot))};
-  return Advice{say("install g++ {}, then: {}", limit.wanted, build_command(snapshot, variables))};
+    return Advice{message(
+        "conda install -p {} -c conda-forge gxx_linux-64={}, activate the environment again, then: {}",
+        shell_quoted(snapshot.python.value.prefix), limit.wanted, build_command(snapshot))};
+  return Advice{message("install g++ {}, then: {}", limit.wanted, build_command(snapshot, variables))};
 }
 
 Finding compiler_not_there(const Snapshot& snapshot, const HostCompiler& compiler, const std::string& at) {
-  Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
-                                  compiler.role == "nvcc"
-                                      ? say("nvcc's host compiler is {}, selected by {}, which does not "
-                                            "exist",
-                                            compiler.path, compiler.chosen_by)
-                                      : say("the C++ compiler is {}, selected by {}, which does not exist",
-                                            compiler.path, compiler.chosen_by));
+  Finding finding = build_finding(
+      snapshot, Cause::HostCompilerUnsupported,
+      compiler.role == "nvcc" ? message("nvcc's host compiler is {}, selected by {}, which does not "
+                                        "exist",
+                                        compiler.path, compiler.chosen_by)
+                              : message("the C++ compiler is {}, selected by {}, which does not exist",
+                                        compiler.path, compiler.chosen_by));
   finding.evidence = {{at + "/path", compiler.path}, {at + "/kind", ""}};
-  finding.fixes = {Advice{say(
+  finding.fixes = {Advice{message(
       "install g++ (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++), or select an installed one: {}",
       build_command(snapshot, "CC=gcc CXX=g++"))}};
   return finding;
@@ -125,15 +127,15 @@ CheckResult host_compiler_accepted(const Snapshot& snapshot) {
     }
     const auto version = Version::parse(compiler.version);
     if (!version) {
-      result.not_checked.push_back(say("{} does not report its version", compiler.path));
+      result.not_checked.push_back(message("{} does not report its version", compiler.path));
       continue;
     }
     auto broken = limit_of_torch(snapshot, compiler.kind == "gcc", version->part(0));
     if (!broken) broken = limit_of_nvcc(snapshot, compiler, version->part(0));
     if (!broken) continue;
     Finding finding = build_finding(snapshot, Cause::HostCompilerUnsupported,
-                                    say("{}; {}, selected by {}, is {} {}", broken->text, compiler.path,
-                                        compiler.chosen_by, compiler.kind, compiler.version));
+                                    message("{}; {}, selected by {}, is {} {}", broken->text, compiler.path,
+                                            compiler.chosen_by, compiler.kind, compiler.version));
     finding.evidence = {{at + "/version", compiler.version}, {broken->fact, broken->value}};
     finding.fixes = build_fixes(snapshot, other_compiler(snapshot, *broken));
     result.findings.push_back(std::move(finding));
@@ -152,17 +154,17 @@ extern const Check kHostCompilerAccepted{.id = "host-compiler-accepted",
 
 namespace {
 
-std::string where_headers_come_from(const Python& python) {
+Message where_headers_come_from(const Python& python) {
   const auto version = Version::parse(python.version);
   const std::string series = version ? version->major_minor() : python.version;
   if (python.base_prefix == "/usr")
-    return say(
+    return message(
         "install the headers of the distribution's Python: python{}-dev (Debian, Ubuntu), python3-devel "
         "(Fedora, RHEL)",
         series);
   if (python.kind == "conda")
-    return say("conda install -p {} --force-reinstall python={}", shell_quoted(python.prefix), series);
-  return say(
+    return message("conda install -p {} --force-reinstall python={}", shell_quoted(python.prefix), series);
+  return message(
       "recreate the environment with a Python that has its headers, for example with uv python install {}",
       series);
 }
@@ -172,14 +174,14 @@ CheckResult python_headers_found(const Snapshot& snapshot) {
   CheckResult result;
   if (tools.python_header) return result;
   if (tools.python_include.empty()) {
-    result.not_checked = {say("where the headers of this Python should be")};
+    result.not_checked = {message("where the headers of this Python should be")};
     return result;
   }
   const Python& python = snapshot.python.value;
   Finding finding = build_finding(
       snapshot, Cause::PythonHeadersMissing,
-      say("every extension includes Python.h, and {}, the directory for Python {}, does not contain it",
-          tools.python_include, python.version));
+      message("every extension includes Python.h, and {}, the directory for Python {}, does not contain it",
+              tools.python_include, python.version));
   finding.evidence = {{"/build_tools/value/python_header", "false"},
                       {"/build_tools/value/python_include", tools.python_include}};
   finding.fixes = build_fixes(snapshot, Advice{where_headers_come_from(python)});
@@ -199,26 +201,26 @@ extern const Check kPythonHeadersFound{.id = "python-headers-found",
 namespace {
 
 // Why ninja is of no interest here: the build does not use it, or an isolated build brings it.
-std::string asks_for_none(const Snapshot& snapshot) {
+Message asks_for_none(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
-  if (!tree.wants_ninja) return say("the build does not use ninja");
+  if (!tree.wants_ninja) return message("the build does not use ninja");
   const bool brought = std::ranges::any_of(tree.build_requires, [](const std::string& requirement) {
     return normalized_name(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "ninja";
   });
-  return brought ? say("pyproject.toml lists ninja as a build dependency") : "";
+  return brought ? message("pyproject.toml lists ninja as a build dependency") : "";
 }
 
 CheckResult ninja_found(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   CheckResult result;
   if (!snapshot.build_tools.value.ninja.empty()) return result;
-  Finding finding =
-      build_finding(snapshot, Cause::NinjaMissing,
-                    tree.sources.empty() ? say("ninja is neither on PATH nor in the environment, so torch "
-                                               "compiles one file after the other")
-                                         : say("ninja is neither on PATH nor in the environment, so torch "
-                                               "compiles the files of {} one after the other: {}",
-                                               tree.build_file, tree.sources.size()));
+  Finding finding = build_finding(snapshot, Cause::NinjaMissing,
+                                  tree.sources.empty()
+                                      ? message("ninja is neither on PATH nor in the environment, so torch "
+                                                "compiles one file after the other")
+                                      : message("ninja is neither on PATH nor in the environment, so torch "
+                                                "compiles the files of {} one after the other: {}",
+                                                tree.build_file, tree.sources.size()));
   finding.evidence = {{"/build_tools/value/ninja", ""}};
   finding.fixes = {InstallPackages{{"ninja"}}};
   result.findings.push_back(std::move(finding));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/build_queries.h"
@@ -12,11 +12,11 @@ namespace {
 Finding cpu_torch(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   Finding finding = build_finding(snapshot, Cause::CpuOnlyTorch,
-                                  say("{} builds for CUDA, but torch {} is a CPU build, with which that "
-                                      "build fails whatever toolkit is installed",
-                                      tree.build_file, snapshot.torch.value.version));
+                                  message("{} builds for CUDA, but torch {} is a CPU build, with which that "
+                                          "build fails whatever toolkit is installed",
+                                          tree.build_file, snapshot.torch.value.version));
   finding.evidence = {{"/torch/value/cuda", ""}, {"/torch/value/version", snapshot.torch.value.version}};
-  finding.fixes = {Advice{say("install a CUDA build of torch, then: {}", build_command(snapshot))}};
+  finding.fixes = {Advice{message("install a CUDA build of torch, then: {}", build_command(snapshot))}};
   return finding;
 }
 
@@ -36,20 +36,20 @@ CheckResult nvcc_found(const Snapshot& snapshot) {
   Finding finding = build_finding(snapshot, Cause::NvccMissing, "");
   finding.evidence = {{"/build_tools/value/nvcc", ""}, {"/build_tools/value/cuda_home", tools.cuda_home}};
   if (!setup)
-    finding.summary =
-        say("{} enables the language CUDA, but nvcc was not found: CUDACXX is not set to one, and neither "
-            "PATH nor /usr/local/cuda contains one",
-            tree.build_file);
+    finding.summary = message(
+        "{} enables the language CUDA, but nvcc was not found: CUDACXX is not set to one, and neither "
+        "PATH nor /usr/local/cuda contains one",
+        tree.build_file);
   else if (tools.cuda_home.empty())
-    finding.summary =
-        say("{} builds for CUDA, but nvcc was not found: CUDA_HOME and CUDA_PATH are not set, it is not on "
-            "PATH, and /usr/local/cuda does not exist",
-            tree.build_file);
+    finding.summary = message(
+        "{} builds for CUDA, but nvcc was not found: CUDA_HOME and CUDA_PATH are not set, it is not on "
+        "PATH, and /usr/local/cuda does not exist",
+        tree.build_file);
   else
-    finding.summary =
-        say("{} builds for CUDA, and torch uses {} as the toolkit, because of {}; that directory contains "
-            "no bin/nvcc",
-            tree.build_file, tools.cuda_home, tools.cuda_home_from);
+    finding.summary = message(
+        "{} builds for CUDA, and torch uses {} as the toolkit, because of {}; that directory contains "
+        "no bin/nvcc",
+        tree.build_file, tools.cuda_home, tools.cuda_home_from);
   finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, snapshot.torch.value.cuda, finding.evidence));
   result.findings.push_back(std::move(finding));
   return result;
@@ -79,11 +79,11 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
   const auto nvcc = Version::parse(tools.nvcc_version);
   CheckResult result;
   if (!nvcc) {
-    result.not_checked = {say("{} does not report its release", tools.nvcc)};
+    result.not_checked = {message("{} does not report its release", tools.nvcc)};
     return result;
   }
   // Makes the finding; `least` is the CUDA release to install if torch names none.
-  const auto raise = [&](const std::string& least, std::string summary, Evidence evidence) {
+  const auto raise = [&](const std::string& least, Message summary, Evidence evidence) {
     Finding finding = build_finding(snapshot, Cause::OldCudaToolkit, std::move(summary));
     finding.evidence = {{"/build_tools/value/nvcc_version", tools.nvcc_version}, std::move(evidence)};
     const std::string& cuda = snapshot.torch.value.cuda;
@@ -97,8 +97,8 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
     const auto least = Version::parse(demand.value);
     if (!least || *nvcc >= *least) continue;
     raise(demand.value,
-          say("{} rejects CUDA older than {}; {} is from CUDA {}", place(demand), demand.value, tools.nvcc,
-              tools.nvcc_version),
+          message("{} rejects CUDA older than {}; {} is from CUDA {}", place(demand), demand.value,
+                  tools.nvcc, tools.nvcc_version),
           source_evidence("minimum_cuda", i, demand.value));
     return result;
   }
@@ -106,7 +106,8 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
   const auto least = Version::parse(release_for(standard));
   if (least && *nvcc < *least)
     raise(release_for(standard),
-          say("the headers of torch {} are C++{}, which nvcc supports from CUDA {} on; {} is from CUDA {}",
+          message(
+              "the headers of torch {} are C++{}, which nvcc supports from CUDA {} on; {} is from CUDA {}",
               snapshot.torch.value.version, standard, release_for(standard), tools.nvcc, tools.nvcc_version),
           {"/torch/value/cxx_standard", standard});
   return result;
@@ -125,8 +126,8 @@ namespace {
 
 // torch's CMake files do not compare versions, and what mixed major versions do is not known
 // before the link.
-std::string nobody_compares(const Snapshot& snapshot) {
-  if (std::string why = needs_no_nvcc(snapshot); !why.empty()) return why;
+Message nobody_compares(const Snapshot& snapshot) {
+  if (Message why = needs_no_nvcc(snapshot); !why.empty()) return why;
   return builds_no_python_module(snapshot);
 }
 
@@ -138,14 +139,14 @@ CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
   CheckResult result;
   if (cuda.empty() || major_of(nvcc) == major_of(cuda)) return result;
   if (nvcc.empty()) {
-    result.not_checked = {say("{} does not report its release", tools.nvcc)};
+    result.not_checked = {message("{} does not report its release", tools.nvcc)};
     return result;
   }
   Finding finding = build_finding(
       snapshot, Cause::CudaVersionMismatchBuild,
-      say("torch {} is built with CUDA {} and its build rejects an nvcc of another major version; {} is "
-          "from CUDA {}",
-          snapshot.torch.value.version, cuda, tools.nvcc, nvcc));
+      message("torch {} is built with CUDA {} and its build rejects an nvcc of another major version; {} is "
+              "from CUDA {}",
+              snapshot.torch.value.version, cuda, tools.nvcc, nvcc));
   finding.evidence = {{"/build_tools/value/nvcc_version", nvcc}, {"/torch/value/cuda", cuda}};
   finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, cuda, finding.evidence));
   result.findings.push_back(std::move(finding));
@@ -164,9 +165,9 @@ extern const Check kNvccMatchesTorch{
 
 namespace {
 
-std::string no_toolkit(const Snapshot& snapshot) {
-  if (std::string why = needs_no_cuda(snapshot); !why.empty()) return why;
-  return snapshot.build_tools.value.nvcc.empty() ? say("nvcc not found") : "";
+Message no_toolkit(const Snapshot& snapshot) {
+  if (Message why = needs_no_cuda(snapshot); !why.empty()) return why;
+  return snapshot.build_tools.value.nvcc.empty() ? message("nvcc not found") : "";
 }
 
 // An nvcc package of conda or a distribution may come without the headers of cuBLAS and the other
@@ -176,7 +177,7 @@ CheckResult cuda_headers_found(const Snapshot& snapshot) {
   CheckResult result;
   if (tools.headers.empty()) {
     result.not_checked = {
-        say("which CUDA headers the sources include, because the build file does not list its files")};
+        message("which CUDA headers the sources include, because the build file does not list its files")};
     return result;
   }
   Finding finding = build_finding(snapshot, Cause::CudaHeadersMissing, "");
@@ -188,10 +189,10 @@ CheckResult cuda_headers_found(const Snapshot& snapshot) {
   }
   if (missing.empty()) return result;
   finding.evidence.push_back({"/build_tools/value/cuda_home", tools.cuda_home});
-  finding.summary =
-      say("the toolkit {} has an nvcc but lacks headers that the sources include, directly or through "
-          "torch's headers: {}",
-          tools.cuda_home, join(missing));
+  finding.summary = message(
+      "the toolkit {} has an nvcc but lacks headers that the sources include, directly or through "
+      "torch's headers: {}",
+      tools.cuda_home, join(missing));
   const std::string& version = tools.nvcc_version.empty() ? snapshot.torch.value.cuda : tools.nvcc_version;
   finding.fixes = build_fixes(snapshot, toolkit_fix(snapshot, version, finding.evidence));
   result.findings.push_back(std::move(finding));

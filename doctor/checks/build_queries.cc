@@ -6,7 +6,7 @@
 #include <compare>
 #include <utility>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/model/installers.h"
@@ -17,7 +17,7 @@ namespace {
 // Whether the files say that import would load the module.
 bool is_installed(const Snapshot& snapshot, const std::string& module) {
   const auto copy = selected_copy(snapshot, module);
-  return copy && static_obstacle(snapshot, **copy) == "";
+  return copy && static_obstacle(snapshot, **copy) == Message();
 }
 
 // Whether everything that the sources build is installed already. Modules that are not under diagnosis
@@ -38,7 +38,7 @@ bool already_installed(const Snapshot& snapshot) {
 
 }  // namespace
 
-Finding build_finding(const Snapshot& snapshot, Cause cause, std::string summary) {
+Finding build_finding(const Snapshot& snapshot, Cause cause, Message summary) {
   const SourceTree& tree = snapshot.sources.value;
   Finding finding{.cause = cause,
                   .subject = path_join(tree.folder, tree.build_file),
@@ -55,24 +55,26 @@ bool sources_are_here(const Snapshot& snapshot) {
   return snapshot.sources.state != ProbeState::Absent && snapshot.sources.state != ProbeState::NotRun;
 }
 
-std::string needs_no_cuda(const Snapshot& snapshot) {
+Message needs_no_cuda(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
-  if (tree.cuda.empty()) return say("{} builds nothing for CUDA", tree.build_file);
-  if (!snapshot.torch.value.hip.empty()) return say("torch is a ROCm build");
+  if (tree.cuda.empty()) return message("{} builds nothing for CUDA", tree.build_file);
+  if (!snapshot.torch.value.hip.empty()) return message("torch is a ROCm build");
   // Lines that build for CUDA but may not run are no reason for an error.
   if (in_force(snapshot, tree.cuda).empty())
-    return say("whether {} builds for CUDA here: its conditions could not be evaluated", place(tree.cuda[0]));
+    return message("whether {} builds for CUDA here: its conditions could not be evaluated",
+                   place(tree.cuda[0]));
   return "";
 }
 
-std::string needs_no_nvcc(const Snapshot& snapshot) {
-  if (std::string why = needs_no_cuda(snapshot); !why.empty()) return why;
-  if (!snapshot.sources.value.has_kernels) return say("no .cu file is compiled");
-  return snapshot.build_tools.value.nvcc.empty() ? say("nvcc not found") : "";
+Message needs_no_nvcc(const Snapshot& snapshot) {
+  if (Message why = needs_no_cuda(snapshot); !why.empty()) return why;
+  if (!snapshot.sources.value.has_kernels) return message("no .cu file is compiled");
+  return snapshot.build_tools.value.nvcc.empty() ? message("nvcc not found") : "";
 }
 
-std::string builds_no_python_module(const Snapshot& snapshot) {
-  return snapshot.sources.value.build_file == "setup.py" ? "" : say("CMake builds no module for this Python");
+Message builds_no_python_module(const Snapshot& snapshot) {
+  return snapshot.sources.value.build_file == "setup.py" ? ""
+                                                         : message("CMake builds no module for this Python");
 }
 
 // Evidence for entry `i` of a list of SourceFacts in `sources`.
@@ -114,14 +116,14 @@ std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise) {
   return fixes;
 }
 
-std::string toolkit_advice(const Snapshot& snapshot, const std::string& version) {
+Message toolkit_advice(const Snapshot& snapshot, const std::string& version) {
   const Python& python = snapshot.python.value;
   if (version.empty())
-    return say("install a CUDA toolkit of torch's major version and set CUDA_HOME to its directory");
+    return message("install a CUDA toolkit of torch's major version and set CUDA_HOME to its directory");
   if (python.kind == "conda")
-    return say("conda install -p {} -c nvidia cuda-toolkit={}, then export CUDA_HOME={}",
-               shell_quoted(python.prefix), version, shell_quoted(python.prefix));
-  return say(
+    return message("conda install -p {} -c nvidia cuda-toolkit={}, then export CUDA_HOME={}",
+                   shell_quoted(python.prefix), version, shell_quoted(python.prefix));
+  return message(
       "install the CUDA toolkit {} with its development headers, then export CUDA_HOME=/usr/local/cuda-{}",
       version, version);
 }

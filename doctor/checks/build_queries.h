@@ -17,15 +17,15 @@ std::vector<std::size_t> in_force(const Snapshot& snapshot, const std::vector<So
 
 // A finding about the directory, with its subject and module filled in. It is an error only if somebody
 // needs the build (the directory was named, or what it builds is not installed), else a warning.
-Finding build_finding(const Snapshot& snapshot, Cause cause, std::string summary);
+Finding build_finding(const Snapshot& snapshot, Cause cause, Message summary);
 
 // For Check::asked: without sources nobody waits for an answer about builds.
 bool sources_are_here(const Snapshot& snapshot);
 
 // For Check::not_applicable: why there is nothing to ask, "" if there is.
-std::string needs_no_cuda(const Snapshot& snapshot);
-std::string needs_no_nvcc(const Snapshot& snapshot);  // also if there is none: kNvccFound says so
-std::string builds_no_python_module(const Snapshot& snapshot);
+Message needs_no_cuda(const Snapshot& snapshot);
+Message needs_no_nvcc(const Snapshot& snapshot);  // also if there is none: kNvccFound says so
+Message builds_no_python_module(const Snapshot& snapshot);
 
 Evidence source_evidence(const std::string& list, std::size_t i, std::string value);
 std::string place(const SourceFact& fact);  // "setup.py:12"
@@ -33,7 +33,7 @@ std::string place(const SourceFact& fact);  // "setup.py:12"
 std::string build_command(const Snapshot& snapshot, const std::string& variables = "");
 // `otherwise`, followed by scankit's own module if the sources build that one, because it needs no build.
 std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise);
-std::string toolkit_advice(const Snapshot& snapshot, const std::string& version);
+Message toolkit_advice(const Snapshot& snapshot, const std::string& version);
 // Sets CUDA_HOME to an installed toolkit of the major version of `version` and adds the evidence for it;
 // else the advice.
 Fix toolkit_fix(const Snapshot& snapshot, const std::string& version, std::vector<Evidence>& evidence);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/build_queries.h"
 #include "doctor/checks/check.h"
@@ -19,9 +19,9 @@ constexpr std::uint64_t kUsual = 3'000'000'000, kLight = 600'000'000, kLeast = 5
 constexpr std::uint64_t kDriver = 400'000'000;
 
 // Rounded to tenths of 10^9 bytes, without floating point, so that every machine prints the same.
-std::string gigabytes(std::uint64_t bytes) {
+Message gigabytes(std::uint64_t bytes) {
   const std::uint64_t tenths = (bytes + 50'000'000) / 100'000'000;
-  return say("{}.{} GB", tenths / 10, tenths % 10);
+  return message("{}.{} GB", tenths / 10, tenths % 10);
 }
 
 // The cgroup's limit counts if it is the smaller one.
@@ -38,13 +38,13 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
   if (!snapshot.memory.present()) {
-    result.not_checked = {say("how much memory the build machine has")};
+    result.not_checked = {message("how much memory the build machine has")};
     return result;
   }
   const Memory& memory = snapshot.memory.value;
   const std::uint64_t room = room_of(memory), kernels = kernels_of(snapshot.sources.value);
   if (kernels == 0) {
-    result.not_checked = {say("how many files nvcc compiles: the build file does not list them")};
+    result.not_checked = {message("how many files nvcc compiles: the build file does not list them")};
     return result;
   }
   // ninja starts at most one job for each file.
@@ -57,11 +57,11 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
   const std::uint64_t left = room - std::min(room, kDriver);
   const std::uint64_t fit =
       std::max<std::uint64_t>(left / (snapshot.sources.value.full_headers ? kUsual : kLight), 1);
-  Finding finding =
-      build_finding(snapshot, Cause::BuildOom,
-                    say("{} compilers run at once, because of {}, and need about {} with torch's headers; "
-                        "only {} is free",
-                        jobs, tools.jobs_from, gigabytes(jobs * each), gigabytes(room)));
+  Finding finding = build_finding(
+      snapshot, Cause::BuildOom,
+      message("{} compilers run at once, because of {}, and need about {} with torch's headers; "
+              "only {} is free",
+              jobs, tools.jobs_from, gigabytes(jobs * each), gigabytes(room)));
   // How much a file takes shows only when it is compiled; below the minimum of any file the
   // failure is certain.
   if (jobs * kLeast <= room) finding.severity_override = Severity::Warning;
@@ -69,10 +69,10 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
                       {"/memory/value/available", std::to_string(memory.available)}};
   if (memory.cgroup_limit)
     finding.evidence.push_back({"/memory/value/cgroup_limit", std::to_string(*memory.cgroup_limit)});
-  finding.fixes =
-      build_fixes(snapshot, shell_advice(say("build with fewer jobs: {}",
-                                             build_command(snapshot, say("MAX_JOBS={} NVCC_THREADS=1", fit))),
-                                         export_line("MAX_JOBS", std::to_string(fit))));
+  finding.fixes = build_fixes(
+      snapshot, shell_advice(message("build with fewer jobs: {}",
+                                     build_command(snapshot, fmt::format("MAX_JOBS={} NVCC_THREADS=1", fit))),
+                             export_line("MAX_JOBS", std::to_string(fit))));
   result.findings.push_back(std::move(finding));
   return result;
 }
@@ -93,7 +93,7 @@ namespace {
 // output), g++ one file of assembly.
 constexpr std::uint64_t kMegabyte = 1'000'000, kKernel = 48 * kMegabyte, kPlain = 8 * kMegabyte;
 
-std::string megabytes(std::uint64_t bytes) { return say("{} MB", bytes / kMegabyte); }
+Message megabytes(std::uint64_t bytes) { return message("{} MB", bytes / kMegabyte); }
 
 // What one compiler writes at a time, in bytes. The objects and the module of even the smallest extension
 // are larger than kPlain.
@@ -109,32 +109,32 @@ std::uint64_t all_jobs(const Snapshot& snapshot, const BuildPlace& place) {
   return one_job(snapshot, place) * (place.role == "temporary files" ? at_once : 1);
 }
 
-std::string shortage_in_words(const BuildPlace& place, std::uint64_t need) {
+Message shortage_in_words(const BuildPlace& place, std::uint64_t need) {
   if (place.role == "temporary files")
-    return say("the compilers write at least {} of temporary files to {}, where only {} is free",
-               megabytes(need), place.path, megabytes(place.free));
+    return message("the compilers write at least {} of temporary files to {}, where only {} is free",
+                   megabytes(need), place.path, megabytes(place.free));
   if (place.role == "sources")
-    return say("the build writes at least {} to {}, where only {} is free", megabytes(need), place.path,
-               megabytes(place.free));
-  return say("the module needs at least {} in {}, where only {} is free", megabytes(need), place.path,
-             megabytes(place.free));
+    return message("the build writes at least {} to {}, where only {} is free", megabytes(need), place.path,
+                   megabytes(place.free));
+  return message("the module needs at least {} in {}, where only {} is free", megabytes(need), place.path,
+                 megabytes(place.free));
 }
 
 Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t need) {
   const auto& places = snapshot.build_tools.value.places;
   const auto roomiest = std::ranges::max_element(places, {}, &BuildPlace::free);
   if (place.role == "temporary files" && roomiest->free > 4 * need)
-    return shell_advice(say("put the temporary files on a file system with enough space: {}",
-                            build_command(snapshot, "TMPDIR=" + shell_quoted(roomiest->path))),
+    return shell_advice(message("put the temporary files on a file system with enough space: {}",
+                                build_command(snapshot, "TMPDIR=" + shell_quoted(roomiest->path))),
                         export_line("TMPDIR", roomiest->path));
   return Advice{
-      say("free {} on the file system of {}", megabytes(need - place.free + kMegabyte - 1), place.path)};
+      message("free {} on the file system of {}", megabytes(need - place.free + kMegabyte - 1), place.path)};
 }
 
 CheckResult build_fits_disk(const Snapshot& snapshot) {
   CheckResult result;
   const auto& places = snapshot.build_tools.value.places;
-  if (places.empty()) result.not_checked = {say("how much disk space the build machine has")};
+  if (places.empty()) result.not_checked = {message("how much disk space the build machine has")};
   for (std::size_t i = 0; i < places.size(); ++i) {
     const BuildPlace& place = places[i];
     const std::uint64_t need = all_jobs(snapshot, place);
@@ -162,10 +162,10 @@ extern const Check kBuildFitsDisk{.id = "build-fits-disk",
 namespace {
 
 // Why this check does not apply: the build fetches no wheel, or does not move it.
-std::string moves_nothing(const Snapshot& snapshot) {
+Message moves_nothing(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
-  if (!tree.fetches_wheel) return say("the build file requests no prebuilt wheel");
-  return tree.renames_wheel ? "" : say("the build file does not rename its download");
+  if (!tree.fetches_wheel) return message("the build file requests no prebuilt wheel");
+  return tree.renames_wheel ? "" : message("the build file does not rename its download");
 }
 
 const BuildPlace* place_of(const Snapshot& snapshot, std::string_view role) {
@@ -183,14 +183,14 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
                    *temporary = place_of(snapshot, "temporary files");
   if (sources == nullptr || temporary == nullptr) {
     result.not_checked = {
-        say("on which file systems the build machine keeps the sources and its temporary files")};
+        message("on which file systems the build machine keeps the sources and its temporary files")};
     return result;
   }
   if (sources->device == temporary->device) return result;
   Finding finding = build_finding(
       snapshot, Cause::CrossDeviceLink,
-      say("{} moves a downloaded wheel with os.rename, and {} and {} are different file systems",
-          snapshot.sources.value.build_file, sources->path, temporary->path));
+      message("{} moves a downloaded wheel with os.rename, and {} and {} are different file systems",
+              snapshot.sources.value.build_file, sources->path, temporary->path));
   // Only a warning, because the move happens only if a ready wheel exists for this environment.
   finding.severity_override = Severity::Warning;
   const std::string list = "/build_tools/value/places/";
@@ -200,9 +200,9 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
     finding.evidence.push_back({list + i + "/device", std::to_string(place->device)});
   }
   const std::string variable = "TMPDIR=" + shell_quoted(sources->path);
-  finding.fixes = {
-      shell_advice(say("keep the temporary files next to the sources: {}", build_command(snapshot, variable)),
-                   export_line("TMPDIR", sources->path))};
+  finding.fixes = {shell_advice(
+      message("keep the temporary files next to the sources: {}", build_command(snapshot, variable)),
+      export_line("TMPDIR", sources->path))};
   result.findings.push_back(std::move(finding));
   return result;
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/build_queries.h"
@@ -14,16 +14,16 @@ namespace {
 
 // Where to get the missing files. A checkout has them in submodules; an archive from an index was
 // made without them.
-std::string where_they_are(const SourceTree& tree) {
+Message where_they_are(const SourceTree& tree) {
   if (!tree.unpacked_archive)
-    return say(
+    return message(
         "check the directory out again, with its submodules: git -C {} submodule update --init --recursive",
         shell_quoted(tree.folder));
   if (tree.homepage.empty())
-    return say(
+    return message(
         "this archive lacks them: use a prebuilt wheel or a later release, or a checkout of the project's "
         "repository at the release's tag");
-  return say(
+  return message(
       "this archive lacks them: use a prebuilt wheel or a later release, or check out the release's tag "
       "from {}",
       tree.homepage);
@@ -32,9 +32,9 @@ std::string where_they_are(const SourceTree& tree) {
 CheckResult sources_complete(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   CheckResult result;
-  result.not_checked = tree.not_read;
+  result.not_checked.assign(tree.not_read.begin(), tree.not_read.end());
   if (tree.sources.empty())
-    result.not_checked.push_back(say("whether all files exist: {} does not list them", tree.build_file));
+    result.not_checked.push_back(message("whether all files exist: {} does not list them", tree.build_file));
   Finding finding = build_finding(snapshot, Cause::SdistMissingCsrc, "");
   std::vector<std::string> names;
   std::size_t total = 0;
@@ -48,17 +48,17 @@ CheckResult sources_complete(const Snapshot& snapshot) {
   // no sign of that.
   if (tree.generates && !tree.unpacked_archive) {
     result.not_checked.push_back(
-        say("whether {} creates {} before it compiles", tree.build_file, join(names)));
+        message("whether {} creates {} before it compiles", tree.build_file, join(names)));
     return result;
   }
   finding.summary =
       total == names.size()
-          ? say("{} compiles files that are not in the directory: {}", tree.build_file, join(names))
-          : say("{} compiles files that are not in the directory, {} of them: {} and more", tree.build_file,
-                total, join(names));
+          ? message("{} compiles files that are not in the directory: {}", tree.build_file, join(names))
+          : message("{} compiles files that are not in the directory, {} of them: {} and more",
+                    tree.build_file, total, join(names));
   if (tree.fetches_wheel)
     finding.summary =
-        say("{}; only the prebuilt wheel that it requests first can avoid the build", finding.summary);
+        message("{}; only the prebuilt wheel that it requests first can avoid the build", finding.summary);
   finding.fixes = build_fixes(snapshot, Advice{where_they_are(tree)});
   // What users want from such an archive is the package, and scankit can install it without the
   // missing files.
@@ -83,11 +83,12 @@ namespace {
 
 // Why isolation is of no interest: CMake knows none, or pyproject.toml switches it off and
 // torch is there.
-std::string without_python_build(const Snapshot& snapshot) {
-  if (std::string why = builds_no_python_module(snapshot); !why.empty()) return why;
+Message without_python_build(const Snapshot& snapshot) {
+  if (Message why = builds_no_python_module(snapshot); !why.empty()) return why;
   const SourceTree& tree = snapshot.sources.value;
-  return tree.avoids_isolation && snapshot.torch.present() ? say("pyproject.toml disables build isolation")
-                                                           : "";
+  return tree.avoids_isolation && snapshot.torch.present()
+             ? message("pyproject.toml disables build isolation")
+             : "";
 }
 
 // The index of the requirement on torch in [build-system], if there is one.
@@ -124,17 +125,17 @@ CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
   if (here) {
     // Only a warning: without isolation, the build works.
     finding.severity_override = Severity::Warning;
-    finding.summary =
-        say("{} imports torch, which is not in its build requirements: an isolated build, the default of "
-            "pip and uv, fails at that import",
-            tree.build_file);
-    finding.fixes = build_fixes(
-        snapshot,
-        shell_advice(say("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
+    finding.summary = message(
+        "{} imports torch, which is not in its build requirements: an isolated build, the default of "
+        "pip and uv, fails at that import",
+        tree.build_file);
+    finding.fixes =
+        build_fixes(snapshot, shell_advice(message("build without isolation: {}", build_command(snapshot)),
+                                           build_command(snapshot)));
   } else {
     finding.summary =
-        say("{} imports torch, which is neither in its build requirements nor in this environment",
-            tree.build_file);
+        message("{} imports torch, which is neither in its build requirements nor in this environment",
+                tree.build_file);
     finding.fixes = build_fixes(snapshot, InstallPackages{{"torch"}});
   }
   return {{std::move(finding)}};
@@ -152,27 +153,27 @@ CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
   Finding finding =
       build_finding(snapshot, cpu ? Cause::NvccPresentButIsolated : Cause::BuildIsolationWrongTorch, "");
   if (cpu)
-    finding.summary =
-        say("an isolated build, the default of pip and uv, installs its own torch for \"{}\" from the index "
-            "of CPU builds in PIP_INDEX_URL, which finds no nvcc",
-            requirement);
+    finding.summary = message(
+        "an isolated build, the default of pip and uv, installs its own torch for \"{}\" from the index "
+        "of CPU builds in PIP_INDEX_URL, which finds no nvcc",
+        requirement);
   else if (fits == false)
-    finding.summary =
-        say("an isolated build, the default of pip and uv, installs \"{}\" and compiles against it; torch "
-            "{} is installed",
-            requirement, torch.version);
+    finding.summary = message(
+        "an isolated build, the default of pip and uv, installs \"{}\" and compiles against it; torch "
+        "{} is installed",
+        requirement, torch.version);
   else
-    finding.summary =
-        say("an isolated build, the default of pip and uv, compiles against the newest torch that satisfies "
-            "\"{}\", which may differ from the installed {}",
-            requirement, torch.version);
+    finding.summary = message(
+        "an isolated build, the default of pip and uv, compiles against the newest torch that satisfies "
+        "\"{}\", which may differ from the installed {}",
+        requirement, torch.version);
   if (!cpu && fits != false) finding.severity_override = Severity::Warning;
   finding.evidence = {{"/sources/value/build_requires/" + std::to_string(i), requirement},
                       {"/torch/value/version", torch.version}};
   if (cpu) finding.evidence.push_back({"/build_tools/value/cpu_index", "true"});
   finding.fixes = build_fixes(
       snapshot,
-      shell_advice(say("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
+      shell_advice(message("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
   return {{std::move(finding)}};
 }
 
@@ -200,34 +201,35 @@ CheckResult torch_api_present(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   CheckResult result;
   if (!tools.torch_has_headers) {
-    result.not_checked = {say("the sources, compared with torch's headers: the installed torch has none")};
+    result.not_checked = {
+        message("the sources, compared with torch's headers: the installed torch has none")};
     return result;
   }
   if (tree.sources.empty())
-    result.not_checked = {say("which files are compiled: the build file does not list them")};
+    result.not_checked = {message("which files are compiled: the build file does not list them")};
   Finding finding = build_finding(snapshot, Cause::TorchApiRemovedInSource, "");
-  std::vector<std::string> parts;
-  const auto add = [&](const char* list, std::size_t i, const SourceFact& fact, std::string sentence) {
+  std::vector<Message> parts;
+  const auto add = [&](const char* list, std::size_t i, const SourceFact& fact, Message sentence) {
     if (parts.size() < 3) parts.push_back(std::move(sentence));
     finding.evidence.push_back(source_evidence(list, i, fact.value));
   };
   for (std::size_t i = 0; i < tree.lost_headers.size(); ++i)
     add("lost_headers", i, tree.lost_headers[i],
-        say("<{}>, which {} includes, does not exist", tree.lost_headers[i].value,
-            place(tree.lost_headers[i])));
+        message("<{}>, which {} includes, does not exist", tree.lost_headers[i].value,
+                place(tree.lost_headers[i])));
   for (std::size_t i = 0; i < tree.type_dispatch.size() && !tools.dispatch_takes_type; ++i)
     add("type_dispatch", i, tree.type_dispatch[i],
-        say("{} no longer accepts .type(), which {} uses", tree.type_dispatch[i].value,
-            place(tree.type_dispatch[i])));
+        message("{} no longer accepts .type(), which {} uses", tree.type_dispatch[i].value,
+                place(tree.type_dispatch[i])));
   if (parts.empty()) return result;
   const std::size_t more = finding.evidence.size() - parts.size();
-  finding.summary = more == 0 ? say("in torch {}: {}", snapshot.torch.value.version, join(parts, "; "))
-                              : say("in torch {}: {}; and {} more places", snapshot.torch.value.version,
-                                    join(parts, "; "), more);
+  finding.summary = more == 0 ? message("in torch {}: {}", snapshot.torch.value.version, clauses_of(parts))
+                              : message("in torch {}: {}; and {} more places", snapshot.torch.value.version,
+                                        clauses_of(parts), more);
   finding.fixes = build_fixes(
       snapshot,
-      Advice{say("use a release of these sources that supports this torch; by hand: .scalar_type() for "
-                 ".type() in AT_DISPATCH, <ATen/cuda/CUDAContext.h> for <THC/THC.h>")});
+      Advice{message("use a release of these sources that supports this torch; by hand: .scalar_type() for "
+                     ".type() in AT_DISPATCH, <ATen/cuda/CUDAContext.h> for <THC/THC.h>")});
   result.findings.push_back(std::move(finding));
   return result;
 }
@@ -255,7 +257,7 @@ CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
   CheckResult result;
   if (demanded.empty()) {
     if (!standards.empty())
-      result.not_checked = {say("which C++ standard torch's headers need: there are none")};
+      result.not_checked = {message("which C++ standard torch's headers need: there are none")};
     return result;
   }
   Finding finding = build_finding(snapshot, Cause::CxxStandardTooLow, "");
@@ -272,12 +274,12 @@ CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
     finding.evidence.push_back(source_evidence("standards", i, standards[i].value));
   }
   if (places.empty()) return result;
-  finding.summary = say("the headers of torch {} need C++{}, and C++{} is requested at {}",
-                        snapshot.torch.value.version, demanded, lowest, join(places));
+  finding.summary = message("the headers of torch {} need C++{}, and C++{} is requested at {}",
+                            snapshot.torch.value.version, demanded, lowest, join(places));
   finding.evidence.push_back({"/torch/value/cxx_standard", demanded});
   finding.fixes = build_fixes(
-      snapshot, shell_advice(say("write -std=c++{} at {}, for the host compiler and for nvcc, then: {}",
-                                 demanded, join(places), build_command(snapshot)),
+      snapshot, shell_advice(message("write -std=c++{} at {}, for the host compiler and for nvcc, then: {}",
+                                     demanded, join(places), build_command(snapshot)),
                              join(edits, " && ")));
   result.findings.push_back(std::move(finding));
   return result;

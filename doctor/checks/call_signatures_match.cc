@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
@@ -24,14 +24,14 @@ constexpr int kAny = 1 << 20;
 // The numbers of arguments that a function accepts, with the sentence and the evidence for it.
 struct Takes {
   int least = 0, most = 0;
-  std::string words;  // "takes 7"
+  Message words;  // "takes 7"
   std::vector<Evidence> evidence;
   bool accepts(int arguments) const { return arguments >= least && arguments <= most; }
 };
 
-std::string range(int least, int most) {
-  if (most == kAny) return say("at least {}", least);
-  return least == most ? std::to_string(least) : say("{} to {}", least, most);
+Message range(int least, int most) {
+  if (most == kAny) return message("at least {}", least);
+  return least == most ? Message(std::to_string(least)) : message("{} to {}", least, most);
 }
 
 // Counts the parameters in pybind11's documentation of a function: "fwd(arg0: torch.Tensor, arg1:
@@ -68,7 +68,7 @@ std::optional<Takes> documented_by(const Snapshot& snapshot, const Observation& 
     if (const auto counts = documented(seen.signatures[i], function))
       return Takes{counts->first,
                    counts->second,
-                   say("the installed module documents {}", range(counts->first, counts->second)),
+                   message("the installed module documents {}", range(counts->first, counts->second)),
                    {{"/observations/value/" + std::to_string(at) + "/signatures/" + std::to_string(i),
                      seen.signatures[i]}}};
   return std::nullopt;
@@ -94,7 +94,7 @@ std::optional<Takes> defined_in_python(const Snapshot& snapshot, const std::stri
     return Takes{
         functions[i].least,
         most,
-        say("{}:{} defines {}", functions[i].file, functions[i].line, range(functions[i].least, most)),
+        message("{}:{} defines {}", functions[i].file, functions[i].line, range(functions[i].least, most)),
         {{pointer + "/file", functions[i].file}, {pointer + "/most", std::to_string(functions[i].most)}}};
   }
   return std::nullopt;
@@ -124,7 +124,7 @@ std::optional<Takes> of_the_release(const Snapshot& snapshot, const std::string&
     const std::string pointer = "/distributions/value/" + std::to_string(i) + "/version";
     return Takes{arguments,
                  arguments,
-                 say("{} {} accepts {}", distribution, installed[i].version, arguments),
+                 message("{} {} accepts {}", distribution, installed[i].version, arguments),
                  {{pointer, installed[i].version}}};
   }
   return std::nullopt;
@@ -148,7 +148,7 @@ std::optional<Takes> of_no_function(const Snapshot& snapshot, const std::string&
       takes.evidence.push_back(
           {"/packages/value/texts/" + std::to_string(i) + "/arguments/" + std::to_string(k), numbers.back()});
     }
-    takes.words = say("the functions of {} accept {} and no other number", texts.path, join(numbers));
+    takes.words = message("the functions of {} accept {} and no other number", texts.path, join(numbers));
     return takes;
   }
   return std::nullopt;
@@ -190,16 +190,16 @@ Finding signature_mismatch(const Snapshot& snapshot, const Calls& calls, const T
       .cause = Cause::SignatureMismatch,
       .subject = first.file,
       .module = module.empty() ? top : module,
-      .summary = say(
-          "{} calls {} with {} ({}:{}), and {}",
-          release(first.package, first.version) + which_copy(snapshot, first.package), first.callee,
-          say_n(static_cast<std::size_t>(first.arguments), "{} argument", "{} arguments", first.arguments),
-          first.file, first.line, takes.words),
+      .summary = message("{} calls {} with {} ({}:{}), and {}",
+                         which_copy(snapshot, first.package, first.version), first.callee,
+                         message_n(static_cast<std::size_t>(first.arguments), "{} argument", "{} arguments",
+                                   first.arguments),
+                         first.file, first.line, takes.words),
       .evidence = {},
       .fixes = module_or(snapshot, module,
-                         Advice{say("install matching releases of {} and {}: every such call fails, "
-                                    "although the import works",
-                                    first.package, top)})};
+                         Advice{message("install matching releases of {} and {}: every such call fails, "
+                                        "although the import works",
+                                        first.package, top)})};
   for (const std::size_t i : calls) {
     const std::string pointer = "/packages/value/calls/" + std::to_string(i);
     finding.evidence.push_back({pointer + "/line", std::to_string(all[i].line)});
@@ -226,17 +226,17 @@ std::optional<Finding> function_not_there(const Snapshot& snapshot, const Calls&
       .cause = Cause::SignatureMismatch,
       .subject = first.file,
       .module = module,
-      .summary = say("{} calls {} ({}:{}), but the installed {} has no such function",
-                     release(first.package, first.version) + which_copy(snapshot, first.package),
-                     first.callee, first.file, first.line, module),
+      .summary = message("{} calls {} ({}:{}), but the installed {} has no such function",
+                         which_copy(snapshot, first.package, first.version), first.callee, first.file,
+                         first.line, module),
       .evidence = {{observation, function},
                    {"/packages/value/calls/" + std::to_string(calls.front()) + "/callee", first.callee}},
       .fixes = module_or(snapshot, module,
-                         Advice{say("install matching releases of {} and {}", first.package, module)})};
+                         Advice{message("install matching releases of {} and {}", first.package, module)})};
 }
 
-std::string nothing_is_called(const Snapshot& snapshot) {
-  return snapshot.packages.value.calls.empty() ? say("no installed package calls the modules") : "";
+Message nothing_is_called(const Snapshot& snapshot) {
+  return snapshot.packages.value.calls.empty() ? message("no installed package calls the modules") : "";
 }
 
 // A package that calls a function with several numbers of arguments supports several releases of it.

@@ -49,8 +49,8 @@ std::string state_of(const Outcome& outcome) {
   if (outcome.could_hide_error) text += ", could hide an error";
   if (outcome.not_asked) text += ", not asked";
   if (outcome.left_out) text += ", left out";
-  if (!outcome.why.empty()) text += ": " + outcome.why;
-  for (const std::string& part : outcome.not_checked) text += "\n    not checked: " + part;
+  if (!outcome.why.empty()) text += ": " + english(outcome.why);
+  for (const Message& part : outcome.not_checked) text += "\n    not checked: " + english(part);
   return text;
 }
 
@@ -60,7 +60,7 @@ std::string finding_text(const Finding& finding, const Snapshot& snapshot) {
                      std::string(info(finding.cause).slug) + " of " + finding.module + ": " +
                      finding.subject + "\n";
   if (finding.because_of) text += "    because of " + std::string(info(*finding.because_of).slug) + "\n";
-  text += "    " + finding.summary + "\n";
+  text += "    " + english(finding.summary) + "\n";
   for (const Evidence& each : finding.evidence) text += "    fact: " + each.fact + "\n";
   for (const Fix& fix : finding.fixes) {
     text += "    fix: " + fix_sentence(fix, snapshot) + "\n";

@@ -27,9 +27,9 @@ enum Fact : unsigned {
 // What a check returns. All three empty means that it has passed.
 struct CheckResult {
   std::vector<Finding> findings;
-  std::vector<std::string>
+  std::vector<Message>
       unknown;  // broken or undecidable in a way that no catalogued cause covers, one line each
-  std::vector<std::string> not_checked;  // parts that had nothing to look at, one line each
+  std::vector<Message> not_checked;  // parts that had nothing to look at, one line each
 };
 
 // One statement about the environment, true if the environment is healthy. `run` is a pure function of
@@ -42,8 +42,7 @@ struct Check {
   std::string_view question;
   unsigned needs = 0;
   bool confirmed_by_import = false;  // an observed import of the module answers it, whatever the files say
-  std::string (*not_applicable)(const Snapshot&) =
-      nullptr;  // why there is nothing to look at; "" where there is
+  Message (*not_applicable)(const Snapshot&) = nullptr;  // why there is nothing to look at; "" where there is
   CheckResult (*run)(const Snapshot&) = nullptr;
   // Whether the user gave what the check looks at (a log, a wheel). If not, nobody waits for the answer,
   // and reports for people leave the question out. nullptr: always.
@@ -51,7 +50,7 @@ struct Check {
   // If the check does not apply: what was left out although something could be wrong, and how to have
   // it looked at; "" if nothing could be wrong. Reports for people show only what was left out as
   // "not checked".
-  std::string (*left_out)(const Snapshot&) = nullptr;
+  Message (*left_out)(const Snapshot&) = nullptr;
 };
 
 // Every check, in the order of checks.def, which is also the order of the report.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/drivers.h"
@@ -9,43 +9,44 @@
 namespace scankit {
 namespace {
 
-std::string no_device_code(const Snapshot& snapshot) {
-  return device_code(snapshot).empty() ? say("neither torch nor a checked module contains device code") : "";
+Message no_device_code(const Snapshot& snapshot) {
+  return device_code(snapshot).empty() ? message("neither torch nor a checked module contains device code")
+                                       : "";
 }
 
 // What to tell if there is no GPU here although there is device code. A user who describes a machine
 // without a GPU wants no such hint.
-std::string gpus_left_out(const Snapshot& snapshot) {
+Message gpus_left_out(const Snapshot& snapshot) {
   const bool none_here = snapshot.gpus.state == ProbeState::Absent && snapshot.described.empty();
   return none_here && !device_code(snapshot).empty()
-             ? say("GPU code: no GPU found (use --gpu sm_90 to check against one)")
+             ? message("GPU code: no GPU found (use --gpu sm_90 to check against one)")
              : "";
 }
 
 std::vector<Fix> fixes_for_gpu(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
   if (code.module == "torch")
     return {
-        Advice{say("install a torch release whose CUDA build includes sm_{} in "
-                   "torch.cuda.get_arch_list()",
-                   gpu.gpu->sm)}};
-  return rebuild_for(snapshot, code, gpu, say("rebuild {} for sm_{}", code.module, gpu.gpu->sm));
+        Advice{message("install a torch release whose CUDA build includes sm_{} in "
+                       "torch.cuda.get_arch_list()",
+                       gpu.gpu->sm)}};
+  return rebuild_for(snapshot, code, gpu, message("rebuild {} for sm_{}", code.module, gpu.gpu->sm));
 }
 
 // None of the images runs on the GPU.
 Finding no_image(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu) {
   const bool ptx = std::ranges::any_of(*code.images, [](const auto& image) { return image.kind == "ptx"; });
-  return {
-      .cause = Cause::NoKernelImage,
-      .subject = code.subject,
-      .module = code.module,
-      .summary = ptx ? say("it contains device code for {}; {} is sm_{}", image_list(*code.images),
-                           gpu.name(), gpu.gpu->sm)
-                     : say("it contains device code for {} and no PTX that the driver could compile; {} is "
-                           "sm_{}",
-                           image_list(*code.images), gpu.name(), gpu.gpu->sm),
-      .evidence = {{gpu.pointer() + "/sm", gpu.gpu->sm},
-                   {code.pointer + "/0/sm", std::to_string(code.images->front().sm)}},
-      .fixes = fixes_for_gpu(snapshot, code, gpu)};
+  return {.cause = Cause::NoKernelImage,
+          .subject = code.subject,
+          .module = code.module,
+          .summary =
+              ptx ? message("it contains device code for {}; {} is sm_{}", image_list(*code.images),
+                            gpu.name(), gpu.gpu->sm)
+                  : message("it contains device code for {} and no PTX that the driver could compile; {} is "
+                            "sm_{}",
+                            image_list(*code.images), gpu.name(), gpu.gpu->sm),
+          .evidence = {{gpu.pointer() + "/sm", gpu.gpu->sm},
+                       {code.pointer + "/0/sm", std::to_string(code.images->front().sm)}},
+          .fixes = fixes_for_gpu(snapshot, code, gpu)};
 }
 
 // An image fits, but the driver cannot unpack it. The finding is a symptom of an old driver.
@@ -59,22 +60,23 @@ Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, cons
   const auto needed = driver_that_unpacks(packing);
   std::string floor;
   for (const unsigned part : needed->release) floor += (floor.empty() ? "" : ".") + std::to_string(part);
-  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", floor)}};
+  std::vector<Fix> fixes = {Advice{message("update the NVIDIA driver to {} or newer", floor)}};
   if (code.module != "torch") {
-    const auto more = module_fixes(snapshot, code.module,
-                                   say("or rebuild {} with nvcc -Xfatbin -compress-mode=speed", code.module));
+    const auto more = module_fixes(
+        snapshot, code.module, message("or rebuild {} with nvcc -Xfatbin -compress-mode=speed", code.module));
     fixes.insert(fixes.end(), more.begin(), more.end());
   }
-  return {.cause = Cause::NoKernelImage,
-          .subject = code.subject,
-          .module = code.module,
-          .summary = say("device code for {} is {}-compressed and needs driver {} or newer (installed: {})",
+  return {
+      .cause = Cause::NoKernelImage,
+      .subject = code.subject,
+      .module = code.module,
+      .summary = message("device code for {} is {}-compressed and needs driver {} or newer (installed: {})",
                          gpu.name(), packing, floor, version),
-          .evidence = {{code.pointer + "/" + std::to_string(image) + "/compression", packing},
-                       library ? Evidence{"/driver/value/libcuda_version", version}
-                               : Evidence{"/driver/value/version", version}},
-          .fixes = std::move(fixes),
-          .because_of = Cause::DriverTooOld};
+      .evidence = {{code.pointer + "/" + std::to_string(image) + "/compression", packing},
+                   library ? Evidence{"/driver/value/libcuda_version", version}
+                           : Evidence{"/driver/value/version", version}},
+      .fixes = std::move(fixes),
+      .because_of = Cause::DriverTooOld};
 }
 
 // The version of the driver half that unpacks and reads images, which is libcuda's, as evidence.
@@ -92,9 +94,9 @@ Finding unread_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, const
   const auto drivers = drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
   const Evidence driver = user_driver_fact(snapshot);
   const std::string floor = drivers->reads_text;
-  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to {} or newer", floor)}};
+  std::vector<Fix> fixes = {Advice{message("update the NVIDIA driver to {} or newer", floor)}};
   if (code.module != "torch") {
-    const auto more = rebuild_for(snapshot, code, gpu, say("or rebuild {} with CUDA 12", code.module));
+    const auto more = rebuild_for(snapshot, code, gpu, message("or rebuild {} with CUDA 12", code.module));
     fixes.insert(fixes.end(), more.begin(), more.end());
   }
   return {
@@ -102,24 +104,24 @@ Finding unread_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, const
       .subject = code.subject,
       .module = code.module,
       .summary =
-          say("its code for {} has the format of CUDA 13 (cubin ABI {}), which needs driver {} or newer "
-              "(installed: {})",
-              gpu.name(), cubin.elf_abi, floor, driver.value),
+          message("its code for {} has the format of CUDA 13 (cubin ABI {}), which needs driver {} or newer "
+                  "(installed: {})",
+                  gpu.name(), cubin.elf_abi, floor, driver.value),
       .evidence = {{code.pointer + "/" + std::to_string(image) + "/elf_abi", std::to_string(cubin.elf_abi)},
                    driver},
       .fixes = std::move(fixes)};
 }
 
 // The sentence for a cubin ABI that is unknown, or that this driver may or may not read.
-std::string unclear_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, std::size_t image) {
+Message unclear_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, std::size_t image) {
   const DeviceImage& cubin = (*code.images)[image];
   const auto drivers = drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
   const std::string driver = user_driver_fact(snapshot).value;
   if (!drivers)
-    return say(
+    return message(
         "the code of {} has an unknown format (cubin ABI {}): whether driver {} supports it is not known",
         code.subject, cubin.elf_abi, driver);
-  return say(
+  return message(
       "the code of {} has the format of CUDA 13 (cubin ABI {}): it is guaranteed to work with drivers from "
       "{} on; whether {} supports it is not known",
       code.subject, cubin.elf_abi, drivers->reads_text, driver);
@@ -144,8 +146,8 @@ void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const S
     unclear = gpu.visibility == Visibility::Unclear;
   }
   if (gpu.visibility == Visibility::Unclear || unclear) {
-    result.unknown.push_back(say("{} does not support {}, and CUDA_VISIBLE_DEVICES may or may not hide it",
-                                 code.subject, gpu.name()));
+    result.unknown.push_back(message(
+        "{} does not support {}, and CUDA_VISIBLE_DEVICES may or may not hide it", code.subject, gpu.name()));
     return;
   }
   if (!fits)
@@ -168,14 +170,14 @@ void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& r
         {.cause = Cause::NumArchMiscompile,
          .subject = code.subject,
          .module = code.module,
-         .summary =
-             say("it contains sm_103 code built by nvcc {}, which {} prefers; such code of causal_conv1d is "
-                 "known to compute wrong results",
-                 image.toolkit, gpu.name()),
+         .summary = message(
+             "it contains sm_103 code built by nvcc {}, which {} prefers; such code of causal_conv1d is "
+             "known to compute wrong results",
+             image.toolkit, gpu.name()),
          .evidence = {{code.pointer + "/" + std::to_string(i) + "/toolkit", image.toolkit},
                       {gpu.pointer() + "/sm", gpu.gpu->sm}},
          .fixes = {Advice{
-             say("compare its results with a reference on that GPU, or rebuild for sm_100 only")}},
+             message("compare its results with a reference on that GPU, or rebuild for sm_100 only")}},
          .severity_override = Severity::Note});
     return;
   }
@@ -185,11 +187,11 @@ CheckResult gpu_arch_covered(const Snapshot& snapshot) {
   CheckResult result;
   for (const SeenGpu& gpu : seen_gpus(snapshot)) {
     if (gpu.visibility == Visibility::Hidden) {
-      result.not_checked.push_back(say("{} is hidden by CUDA_VISIBLE_DEVICES", gpu.name()));
+      result.not_checked.push_back(message("{} is hidden by CUDA_VISIBLE_DEVICES", gpu.name()));
       continue;
     }
     if (gpu.sm == 0) {
-      result.unknown.push_back(say("the compute capability of {} is not known", gpu.name()));
+      result.unknown.push_back(message("the compute capability of {} is not known", gpu.name()));
       continue;
     }
     for (const DeviceCode& code : device_code(snapshot)) {
@@ -232,12 +234,12 @@ bool only_ptx(const DeviceCode& code, const SeenGpu& gpu) {
          !ptx_for(code, gpu.sm).empty();
 }
 
-std::string ptx_not_applicable(const Snapshot& snapshot) {
-  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
+Message ptx_not_applicable(const Snapshot& snapshot) {
+  if (snapshot.driver.state == ProbeState::Absent) return message("driver: {}", why_missing(snapshot.driver));
   for (const DeviceCode& code : device_code(snapshot))
     for (const SeenGpu& gpu : seen_gpus(snapshot))
       if (only_ptx(code, gpu)) return "";
-  return say("nothing depends only on PTX");
+  return message("nothing depends only on PTX");
 }
 
 // Whether the driver compiles the PTX. It is certain only if every fitting PTX is too new, because the
@@ -250,8 +252,8 @@ void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& 
     const auto needed = cuda_of_ptx((*code.images)[i].isa);
     if (!supported || !needed || (*needed > supported->cuda && supported->or_newer)) {
       result.unknown.push_back(
-          say("{} supports {} with PTX {} only; whether this driver compiles it is not known", code.subject,
-              gpu.name(), (*code.images)[i].isa));
+          message("{} supports {} with PTX {} only; whether this driver compiles it is not known",
+                  code.subject, gpu.name(), (*code.images)[i].isa));
       return;
     }
     too_new += *needed > supported->cuda ? 1 : 0;
@@ -259,22 +261,22 @@ void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& 
   if (too_new == 0) return;
   const DeviceImage& image = (*code.images)[ptx.front()];
   if (too_new < ptx.size() || gpu.visibility == Visibility::Unclear) {
-    result.unknown.push_back(say("{} supports {} with PTX only, part of which this driver cannot compile",
-                                 code.subject, gpu.name()));
+    result.unknown.push_back(message("{} supports {} with PTX only, part of which this driver cannot compile",
+                                     code.subject, gpu.name()));
     return;
   }
   const std::string needed = cuda_of_ptx(image.isa)->major_minor();
-  std::vector<Fix> fixes = {Advice{say("update the NVIDIA driver to one that supports CUDA {}", needed)}};
+  std::vector<Fix> fixes = {Advice{message("update the NVIDIA driver to one that supports CUDA {}", needed)}};
   if (code.module != "torch") {
     const auto more =
-        rebuild_for(snapshot, code, gpu, say("or rebuild {} for sm_{}", code.module, gpu.gpu->sm));
+        rebuild_for(snapshot, code, gpu, message("or rebuild {} for sm_{}", code.module, gpu.gpu->sm));
     fixes.insert(fixes.end(), more.begin(), more.end());
   }
   result.findings.push_back(
       {.cause = Cause::PtxToolchain,
        .subject = code.subject,
        .module = code.module,
-       .summary = say(
+       .summary = message(
            "for {} it contains only PTX {}, which needs a driver with CUDA {}; this one supports CUDA up to "
            "{}",
            gpu.name(), image.isa, needed, supported->cuda.major_minor()),

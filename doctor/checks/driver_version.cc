@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
@@ -8,11 +8,12 @@
 namespace scankit {
 namespace {
 
-std::string driver_age_not_applicable(const Snapshot& snapshot) {
-  if (snapshot.gpus.state == ProbeState::Absent) return say("GPUs: {}", why_missing(snapshot.gpus));
-  if (snapshot.torch.state == ProbeState::Absent) return say("torch: {}", why_missing(snapshot.torch));
-  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty()) return say("torch is not a CUDA build");
-  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
+Message driver_age_not_applicable(const Snapshot& snapshot) {
+  if (snapshot.gpus.state == ProbeState::Absent) return message("GPUs: {}", why_missing(snapshot.gpus));
+  if (snapshot.torch.state == ProbeState::Absent) return message("torch: {}", why_missing(snapshot.torch));
+  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty())
+    return message("torch is not a CUDA build");
+  if (snapshot.driver.state == ProbeState::Absent) return message("driver: {}", why_missing(snapshot.driver));
   return "";
 }
 
@@ -28,9 +29,9 @@ std::string driver_version_text(const Version& version) {
 
 // What a user without root can do. Every driver for a CUDA major version runs every torch for that major
 // version ("minor version compatibility"). Which index has those builds is left to the user.
-std::string without_root(const Snapshot& snapshot, const Version& cuda) {
+Message without_root(const Snapshot& snapshot, const Version& cuda) {
   const std::string& torch = snapshot.torch.value.version;
-  return say(
+  return message(
       "or, without root: install a build of torch {} (or an older release) for CUDA {} (cu{}...) from "
       "PyTorch's wheel index for that CUDA",
       torch.substr(0, torch.find('+')), cuda.part(0), cuda.part(0));
@@ -40,7 +41,7 @@ std::string without_root(const Snapshot& snapshot, const Version& cuda) {
 std::vector<Fix> fixes_for_driver(const Snapshot& snapshot, const Version& minimum) {
   const Driver& driver = snapshot.driver.value;
   std::vector<Fix> fixes = {
-      Advice{say("update the NVIDIA driver to {} or newer", driver_version_text(minimum))}};
+      Advice{message("update the NVIDIA driver to {} or newer", driver_version_text(minimum))}};
   if (const auto compat = Version::parse(driver.compat_version); compat && *compat >= minimum) {
     const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
     const std::string folder = path_dirname(driver.compat);
@@ -63,19 +64,19 @@ const SeenGpu* refused_by_compat(const Snapshot& snapshot, const std::vector<See
   return nullptr;
 }
 
-Finding too_old(const Snapshot& snapshot, const Version& minimum, const std::string& which,
+Finding too_old(const Snapshot& snapshot, const Version& minimum, const Message& which,
                 const Evidence& evidence) {
   const auto cuda = supported_cuda(snapshot);
   const Torch& torch = snapshot.torch.value;
   return {.cause = Cause::DriverTooOld,
-          .subject = say("NVIDIA driver {}", which),
+          .subject = fmt::format("NVIDIA driver {}", english(which)),
           .module = "torch",
-          .summary = cuda ? say("torch {} is built with CUDA {}, which needs driver {}; the installed {} "
-                                "supports CUDA up to {}",
-                                torch.version, torch.cuda, driver_version_text(minimum), which,
-                                cuda->cuda.major_minor())
-                          : say("torch {} is built with CUDA {}, which needs driver {} (installed: {})",
-                                torch.version, torch.cuda, driver_version_text(minimum), which),
+          .summary = cuda ? message("torch {} is built with CUDA {}, which needs driver {}; the installed {} "
+                                    "supports CUDA up to {}",
+                                    torch.version, torch.cuda, driver_version_text(minimum), which,
+                                    cuda->cuda.major_minor())
+                          : message("torch {} is built with CUDA {}, which needs driver {} (installed: {})",
+                                    torch.version, torch.cuda, driver_version_text(minimum), which),
           .evidence = {{"/torch/value/cuda", snapshot.torch.value.cuda}, evidence},
           .fixes = fixes_for_driver(snapshot, minimum)};
 }
@@ -85,12 +86,12 @@ Finding too_old(const Snapshot& snapshot, const Version& minimum, const std::str
 CheckResult driver_new_enough(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
-  const auto unknown = [&](std::string why) {
+  const auto unknown = [&](Message why) {
     result.unknown.push_back(std::move(why));
     return result;
   };
-  if (!snapshot.driver.present()) return unknown(say("driver: {}", why_missing(snapshot.driver)));
-  if (!snapshot.torch.present()) return unknown(say("torch: {}", why_missing(snapshot.torch)));
+  if (!snapshot.driver.present()) return unknown(message("driver: {}", why_missing(snapshot.driver)));
+  if (!snapshot.torch.present()) return unknown(message("torch: {}", why_missing(snapshot.torch)));
   const auto built = Version::parse(snapshot.torch.value.cuda);
   const auto minimum = built ? minimum_driver(*built) : std::nullopt;
   const auto cuda = supported_cuda(snapshot);
@@ -98,18 +99,18 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
   // minimum versions.
   if (cuda && built && cuda->cuda.part(0) > built->part(0)) return result;
   if (!built || !minimum)
-    return unknown(say("which driver CUDA {} needs is not in the table", snapshot.torch.value.cuda));
+    return unknown(message("which driver CUDA {} needs is not in the table", snapshot.torch.value.cuda));
   const auto user = user_driver(snapshot);
-  if (!user && !cuda) return unknown(say("the version of the driver is not known: {}", driver.source));
+  if (!user && !cuda) return unknown(message("the version of the driver is not known: {}", driver.source));
 
   const std::vector<SeenGpu> gpus = seen_gpus(snapshot);
   const bool by_major = !user || snapshot.os.value.wsl;  // Windows numbers its drivers in another way
   const bool old = by_major ? cuda && cuda->cuda.part(0) < built->part(0) : *user < *minimum;
   if (old) {
     const bool library = user && *user == Version::parse(driver.libcuda_version);
-    const std::string which = library                  ? driver.libcuda_version
-                              : driver.version.empty() ? say("one for CUDA {}", driver.cuda_version)
-                                                       : driver.version;
+    const Message which = library                  ? driver.libcuda_version
+                          : driver.version.empty() ? message("one for CUDA {}", driver.cuda_version)
+                                                   : driver.version;
     const Evidence evidence = library ? Evidence{"/driver/value/libcuda_version", driver.libcuda_version}
                               : user  ? Evidence{"/driver/value/version", driver.version}
                                       : cuda->evidence;
@@ -117,9 +118,10 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
   } else if (const SeenGpu* gpu = refused_by_compat(snapshot, gpus);
              gpu != nullptr && kernel_driver(snapshot) && *kernel_driver(snapshot) < *minimum) {
     Finding finding = too_old(snapshot, *minimum, driver.version, {"/driver/value/version", driver.version});
-    finding.summary = clauses({finding.summary, say("the forward compatibility library {} does not support "
-                                                    "{}",
-                                                    driver.libcuda, gpu->name())});
+    finding.summary =
+        clauses_of({finding.summary, message("the forward compatibility library {} does not support "
+                                             "{}",
+                                             driver.libcuda, gpu->name())});
     // Only the update helps; the other fixes rely on forward compatibility.
     finding.fixes.erase(finding.fixes.begin() + 1, finding.fixes.end());
     result.findings.push_back(finding);
@@ -139,39 +141,39 @@ extern const Check kDriverNewEnough{.id = "driver-new-enough",
 namespace {
 
 // A described driver is a single number, so there is nothing to compare.
-std::string driver_parts_not_applicable(const Snapshot& snapshot) {
-  if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
+Message driver_parts_not_applicable(const Snapshot& snapshot) {
+  if (const Message why = no_use_of_gpus(snapshot); !why.empty()) return why;
   const Driver& driver = snapshot.driver.value;
-  if (snapshot.driver.state == ProbeState::Absent) return say("driver: {}", why_missing(snapshot.driver));
+  if (snapshot.driver.state == ProbeState::Absent) return message("driver: {}", why_missing(snapshot.driver));
   if (snapshot.driver.present() && !kernel_driver(snapshot))
-    return say("no kernel module of the driver is visible");
+    return message("no kernel module of the driver is visible");
   if (snapshot.driver.present() && driver.libcuda_version.empty() && driver.libnvidia_ml_version.empty() &&
       driver.nvml_error.empty())
-    return say("no library of the driver has a version in its name");
+    return message("no library of the driver has a version in its name");
   return "";
 }
 
 Finding driver_mismatch(const Snapshot& snapshot, const std::string& library, const std::string& version,
                         const std::string& field) {
   const Driver& driver = snapshot.driver.value;
-  return {
-      .cause = Cause::NvmlMismatch,
-      .subject = library,
-      .module = "torch",
-      .summary = say("{} is from driver {}, but the running kernel module is {} ({})", library, version,
-                     driver.version, driver.source),
-      .evidence = {{"/driver/value/" + field, version}, {"/driver/value/version", driver.version}},
-      .fixes = {Advice{snapshot.os.value.container.empty()
-                           ? say("reboot, or unload and load the nvidia kernel modules")
-                           : say("remove the driver libraries from the image, so that those of the host are "
-                                 "mounted; on the host, reboot if its driver was updated")}}};
+  return {.cause = Cause::NvmlMismatch,
+          .subject = library,
+          .module = "torch",
+          .summary = message("{} is from driver {}, but the running kernel module is {} ({})", library,
+                             version, driver.version, driver.source),
+          .evidence = {{"/driver/value/" + field, version}, {"/driver/value/version", driver.version}},
+          .fixes = {Advice{
+              snapshot.os.value.container.empty()
+                  ? message("reboot, or unload and load the nvidia kernel modules")
+                  : message("remove the driver libraries from the image, so that those of the host are "
+                            "mounted; on the host, reboot if its driver was updated")}}};
 }
 
 CheckResult driver_parts_match(const Snapshot& snapshot) {
   CheckResult result;
   const Driver& driver = snapshot.driver.value;
   if (!snapshot.driver.present()) {
-    result.unknown.push_back(say("driver: {}", why_missing(snapshot.driver)));
+    result.unknown.push_back(message("driver: {}", why_missing(snapshot.driver)));
     return result;
   }
   const auto kernel = kernel_driver(snapshot);
@@ -194,9 +196,9 @@ CheckResult driver_parts_match(const Snapshot& snapshot) {
          .subject = "NVML",
          .module = "torch",
          .summary =
-             say("NVML does not work with the kernel module {}: {}", driver.version, driver.nvml_error),
+             message("NVML does not work with the kernel module {}: {}", driver.version, driver.nvml_error),
          .evidence = {{"/driver/value/nvml_error", driver.nvml_error}},
-         .fixes = {Advice{say("reboot, or unload and load the nvidia kernel modules")}}});
+         .fixes = {Advice{message("reboot, or unload and load the nvidia kernel modules")}}});
   }
   return result;
 }

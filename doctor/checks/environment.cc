@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/snapshot_queries.h"
@@ -14,15 +14,15 @@
 namespace scankit {
 namespace {
 
-std::string none_is_broken(const Snapshot& snapshot) {
+Message none_is_broken(const Snapshot& snapshot) {
   if (broken_environment(snapshot) || snapshot.python.present()) return "";
-  return say("no environment was selected");
+  return message("no environment was selected");
 }
 
 // The repair is a variable to unset, or a command in words.
 Fix environment_repair(const BrokenEnvironment& broken) {
   if (broken.command.starts_with("unset")) return SetEnvironment{broken.origin, ""};
-  const std::string repair = retold(broken.repair);
+  const std::string repair = broken.repair;
   return Advice{broken.command.empty() ? repair : repair + ": " + broken.command};
 }
 
@@ -32,7 +32,7 @@ CheckResult active_environment_usable(const Snapshot& snapshot) {
   Finding finding{.cause = Cause::EnvironmentPythonGone,
                   .subject = broken->path,
                   .module = "python",
-                  .summary = say("{}: {}", broken->origin, retold(broken->reason))};
+                  .summary = message("{}: {}", broken->origin, broken->reason)};
   const auto fact = [](const char* name) { return std::string("/environment/") + name; };
   finding.evidence = {{fact(kBrokenPath), broken->path}, {fact(kBrokenReason), broken->reason}};
   finding.fixes = {environment_repair(*broken)};
@@ -54,10 +54,10 @@ namespace {
 
 constexpr const char* kVariable = "LD_LIBRARY_PATH";
 
-std::string not_set(const Snapshot& snapshot) {
+Message not_set(const Snapshot& snapshot) {
   const auto variable = snapshot.environment.find(kVariable);
   return variable == snapshot.environment.end() || variable->second.empty()
-             ? say("LD_LIBRARY_PATH is not set")
+             ? message("LD_LIBRARY_PATH is not set")
              : "";
 }
 
@@ -80,15 +80,15 @@ Fix without(const Snapshot& snapshot, const std::set<std::string>& folders) {
   return SetEnvironment{kVariable, join(rest, ":")};
 }
 
-std::string shadow_summary(const BindingMismatch& mismatch) {
+Message shadow_summary(const BindingMismatch& mismatch) {
   const std::string needed_by = path_basename(mismatch.needed_by), folder = folder_of(mismatch);
   if (mismatch.name.empty())
-    return say(
+    return message(
         "{} needs version {} of {}; LD_LIBRARY_PATH makes the loader use {}, which does not define it, "
         "while {} would be used without {} in it and defines it",
         needed_by, mismatch.version, mismatch.soname, mismatch.library, mismatch.without_library_path,
         folder);
-  return say(
+  return message(
       "{} needs {} from {}; LD_LIBRARY_PATH makes the loader use {}, which does not export it, while {} "
       "would be used without {} in it and exports it",
       needed_by, mismatch.name, mismatch.soname, mismatch.library, mismatch.without_library_path, folder);
@@ -162,31 +162,31 @@ std::string restore_command(const Snapshot& snapshot, const std::string& journal
 }
 
 // --so looks at files, not at an environment that an interrupted repair could affect.
-std::string nothing_unfinished(const Snapshot& snapshot) {
+Message nothing_unfinished(const Snapshot& snapshot) {
   if (snapshot.repairs.state != ProbeState::NotRun) return "";
-  if (!snapshot.named_files.empty()) return say("only the given files were examined");
-  return say("the snapshot does not record whether a repair was interrupted");
+  if (!snapshot.named_files.empty()) return message("only the given files were examined");
+  return message("the snapshot does not record whether a repair was interrupted");
 }
-std::string repairs_left_out(const Snapshot& snapshot) {
+Message repairs_left_out(const Snapshot& snapshot) {
   return snapshot.named_files.empty() ? nothing_unfinished(snapshot) : "";
 }
 
 CheckResult repairs_finished(const Snapshot& snapshot) {
   CheckResult result;
-  if (snapshot.repairs.state == ProbeState::Failed) result.not_checked.push_back(tr(snapshot.repairs.note));
+  if (snapshot.repairs.state == ProbeState::Failed) result.not_checked.push_back(snapshot.repairs.note);
   for (const UnfinishedRepair& repair : snapshot.repairs.value) {
     if (repair.running)
       result.not_checked.push_back(
-          say("a scankit fix of {} is running ({}): run the diagnosis again when it has finished",
-              repair.module, repair.journal));
+          message("a scankit fix of {} is running ({}): run the diagnosis again when it has finished",
+                  repair.module, repair.journal));
     else if (repair.state.empty())
-      result.not_checked.push_back(
-          say("{} is not a journal written by scankit: while it exists, fix and restore change nothing here",
-              repair.journal));
+      result.not_checked.push_back(message(
+          "{} is not a journal written by scankit: while it exists, fix and restore change nothing here",
+          repair.journal));
     else
       result.not_checked.push_back(
-          say("a scankit fix of {} was interrupted ({}, state {}): `{}` restores the previous state",
-              repair.module, repair.journal, repair.state, restore_command(snapshot, repair.journal)));
+          message("a scankit fix of {} was interrupted ({}, state {}): `{}` restores the previous state",
+                  repair.module, repair.journal, repair.state, restore_command(snapshot, repair.journal)));
   }
   return result;
 }

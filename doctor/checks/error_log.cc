@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/snapshot_queries.h"
@@ -10,18 +10,18 @@
 namespace scankit {
 namespace {
 
-std::string sureness(const std::string& word) {
-  if (word == "certain") return say("certain");
-  return word == "likely" ? say("likely") : say("possible");
+Message sureness(const std::string& word) {
+  if (word == "certain") return message("certain");
+  return word == "likely" ? message("likely") : message("possible");
 }
 
 // Offers scankit's own module, if the log is about one that scankit carries and a new module would help.
-std::string our_module_serves(const LogHit& hit, Cause cause) {
+Message our_module_serves(const LogHit& hit, Cause cause) {
   const bool it_would = cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch ||
                         cause == Cause::MissingCudart || cause == Cause::NvccMissing ||
                         cause == Cause::ModuleNotBuilt;
   if (!it_would || !is_bundled_module(hit.module)) return {};
-  return say(
+  return message(
       "install scankit's own {}, which needs neither libtorch nor a CUDA runtime: scankit fix --module {}",
       hit.module, hit.module);
 }
@@ -30,17 +30,17 @@ std::string our_module_serves(const LogHit& hit, Cause cause) {
 // they would be.
 std::vector<Fix> log_fixes(const LogHit& hit, Cause cause) {
   std::vector<Fix> fixes;
-  if (const std::string ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
+  if (const Message ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
   const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
   const std::string package = named == hit.facts.end() ? hit.module : named->value;
   if (cause == Cause::PackageNotInstalled) {
-    fixes.emplace_back(Advice{say("install it: scankit fix --package {}", normalized_name(package))});
+    fixes.emplace_back(Advice{message("install it: scankit fix --package {}", normalized_name(package))});
   } else if (cause == Cause::MissingPythonDependency) {
     const auto known = distribution_of_import_name(package);
-    fixes.emplace_back(Advice{known ? say("install it: python -m pip install {}", *known)
-                                    : say("probably install it: python -m pip install {}", package)});
+    fixes.emplace_back(Advice{known ? message("install it: python -m pip install {}", *known)
+                                    : message("probably install it: python -m pip install {}", package)});
   } else {
-    fixes.emplace_back(Advice{said(info(cause).next_step)});
+    fixes.emplace_back(Advice{table_text(info(cause).next_step)});
   }
   return fixes;
 }
@@ -52,23 +52,23 @@ Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cau
   const std::string at = "/log/value/hits/" + std::to_string(i) + "/";
   Finding finding;
   finding.cause = cause;
-  finding.subject = hit.file.empty() ? (log.source == "-" ? say("standard input") : log.source) : hit.file;
+  finding.subject = hit.file.empty() ? (log.source == "-" ? "standard input" : log.source) : hit.file;
   finding.module = hit.module;
   if (finding.module.empty()) finding.module = snapshot.modules.size() == 1 ? snapshot.modules[0] : "log";
-  finding.summary = say("line {} of the log: {} ({})", hit.line, tr(hit.meaning), sureness(hit.sure));
+  finding.summary = message("line {} of the log: {} ({})", hit.line, hit.meaning, sureness(hit.sure));
   finding.evidence = {{at + "text", hit.text}, {at + "line", std::to_string(hit.line)}};
   for (std::size_t fact = 0; fact < hit.facts.size(); ++fact)
     finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
-  if (!hit.settles.empty()) finding.fixes.push_back(Advice{say("to be sure, check {}", tr(hit.settles))});
+  if (!hit.settles.empty()) finding.fixes.push_back(Advice{message("to be sure, check {}", hit.settles)});
   for (Fix& fix : log_fixes(hit, cause)) finding.fixes.push_back(std::move(fix));
   return finding;
 }
 
 // The first 200 bytes of each line that looks like an error.
-std::string quoted_lines(const Log& log) {
-  std::string out;
+Message quoted_lines(const Log& log) {
+  Message out;
   for (const LogLine& line : log.unexplained)
-    out = clauses({out, say("line {}: {}", line.line, line.text.substr(0, 200))});
+    out = clauses_of({out, message("line {}: {}", line.line, line.text.substr(0, 200))});
   return out;
 }
 
@@ -87,7 +87,7 @@ extern const Check kLogExplained{
             const LogHit& hit = log.hits[i];
             const auto cause = cause_from_slug(hit.cause);
             if (!cause && hit.role == "root")
-              result.unknown.push_back(say("line {} of the log: {}", hit.line, tr(hit.meaning)));
+              result.unknown.push_back(message("line {} of the log: {}", hit.line, hit.meaning));
             if (!cause) continue;
             Finding finding = log_finding(snapshot, log, i, *cause);
             // What ended the log is an error, however mild its cause usually is. Everything else in the
@@ -99,8 +99,9 @@ extern const Check kLogExplained{
           if (!root && result.unknown.empty())
             result.unknown.push_back(
                 log.unexplained.empty()
-                    ? say("no line of the log is an error that scankit knows")
-                    : say("no known error in the log; these lines look like errors: {}", quoted_lines(log)));
+                    ? message("no line of the log is an error that scankit knows")
+                    : message("no known error in the log; these lines look like errors: {}",
+                              quoted_lines(log)));
           return result;
         },
     .asked = [](const Snapshot& snapshot) { return snapshot.log.state != ProbeState::NotRun; }};
@@ -136,7 +137,8 @@ void join_log(Report& report) {
     if (other == nullptr) return false;
     other->evidence.insert(other->evidence.end(), finding.evidence.begin(), finding.evidence.end());
     other->severity_override = std::max(finding.severity(), other->severity());
-    other->summary = clauses({other->summary, say("confirmed by line {} of the log", line_of(finding))});
+    other->summary =
+        clauses_of({other->summary, message("confirmed by line {} of the log", line_of(finding))});
     return true;
   });
 }

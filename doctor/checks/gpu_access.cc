@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
 
 namespace scankit {
 namespace {
 
-std::string visible_gpus_not_applicable(const Snapshot& snapshot) {
-  if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
-  return visible_devices(snapshot) ? "" : say("CUDA_VISIBLE_DEVICES is not set");
+Message visible_gpus_not_applicable(const Snapshot& snapshot) {
+  if (const Message why = no_use_of_gpus(snapshot); !why.empty()) return why;
+  return visible_devices(snapshot) ? "" : message("CUDA_VISIBLE_DEVICES is not set");
 }
 
 CheckResult gpus_visible(const Snapshot& snapshot) {
@@ -24,15 +24,16 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
   if (!std::ranges::all_of(gpus, is(Visibility::Hidden))) {
     for (const SeenGpu& gpu : gpus)
       if (gpu.visibility == Visibility::Hidden)
-        result.not_checked.push_back(say("{} is hidden by CUDA_VISIBLE_DEVICES={}", gpu.name(), set->text));
+        result.not_checked.push_back(
+            message("{} is hidden by CUDA_VISIBLE_DEVICES={}", gpu.name(), set->text));
     const auto n = snapshot.driver.value.mig.size();
     for (const std::string& entry : set->accepted)
       if (entry.starts_with("MIG-") && n == 0)
         result.not_checked.push_back(
-            say("whether the MIG instance {} exists: no MIG instances were listed", entry));
+            message("whether the MIG instance {} exists: no MIG instances were listed", entry));
     if (n > 0)
-      result.not_checked.push_back(say_n(n, "which of the {} MIG instance the variable selects",
-                                         "which of the {} MIG instances the variable selects", n));
+      result.not_checked.push_back(message_n(n, "which of the {} MIG instance the variable selects",
+                                             "which of the {} MIG instances the variable selects", n));
     return result;
   }
   // An empty value, "-1" and "NoDevFiles" are ways to hide GPUs on purpose. A number or id that names
@@ -46,7 +47,7 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
          .subject = "CUDA_VISIBLE_DEVICES",
          .module = "torch",
          .summary =
-             say("CUDA_VISIBLE_DEVICES={} contains {} twice, so CUDA finds no device", value, set->twice),
+             message("CUDA_VISIBLE_DEVICES={} contains {} twice, so CUDA finds no device", value, set->twice),
          .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
          .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}});
     return result;
@@ -57,17 +58,19 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
       .module = "torch",
       .summary =
           on_purpose
-              ? say_n(n,
-                      "CUDA_VISIBLE_DEVICES={} hides the only GPU of this machine, so CUDA finds no "
-                      "device",
-                      "CUDA_VISIBLE_DEVICES={} hides all {} GPUs of this machine, so CUDA finds no device",
-                      value, n)
-              : say_n(n,
-                      "CUDA_VISIBLE_DEVICES={} does not match the only GPU of this machine, so CUDA finds "
-                      "no device",
-                      "CUDA_VISIBLE_DEVICES={} matches none of the {} GPUs of this machine, so CUDA finds "
-                      "no device",
-                      value, n),
+              ? message_n(
+                    n,
+                    "CUDA_VISIBLE_DEVICES={} hides the only GPU of this machine, so CUDA finds no "
+                    "device",
+                    "CUDA_VISIBLE_DEVICES={} hides all {} GPUs of this machine, so CUDA finds no device",
+                    value, n)
+              : message_n(
+                    n,
+                    "CUDA_VISIBLE_DEVICES={} does not match the only GPU of this machine, so CUDA finds "
+                    "no device",
+                    "CUDA_VISIBLE_DEVICES={} matches none of the {} GPUs of this machine, so CUDA finds "
+                    "no device",
+                    value, n),
       .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
       .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}};
   if (on_purpose) finding.severity_override = Severity::Note;
@@ -86,14 +89,14 @@ extern const Check kGpusVisible{.id = "gpus-visible",
 
 namespace {
 
-std::string libcuda_not_applicable(const Snapshot& snapshot) {
-  if (const std::string why = no_use_of_gpus(snapshot); !why.empty()) return why;
+Message libcuda_not_applicable(const Snapshot& snapshot) {
+  if (const Message why = no_use_of_gpus(snapshot); !why.empty()) return why;
   // A user who describes a GPU that is not here has no driver for it here either.
   if (snapshot.driver.state == ProbeState::Absent &&
       std::ranges::all_of(snapshot.gpus.value, [](const Gpu& gpu) { return gpu.sm_source == "described"; }))
-    return say("driver: {}", why_missing(snapshot.driver));
+    return message("driver: {}", why_missing(snapshot.driver));
   if (snapshot.driver.present() && snapshot.driver.value.source == "described")
-    return say("the driver is described, not installed");
+    return message("the driver is described, not installed");
   return "";
 }
 
@@ -114,7 +117,7 @@ std::string library_path_without(const Snapshot& snapshot, const std::string& fo
 }
 
 // A finding that CUDA has no working libcuda.
-Finding unusable(const Snapshot& snapshot, std::string summary, Evidence evidence, Fix fix) {
+Finding unusable(const Snapshot& snapshot, Message summary, Evidence evidence, Fix fix) {
   Finding finding{.cause = Cause::NoDriverLibcuda,
                   .subject = "libcuda.so.1",
                   .module = "torch",
@@ -133,12 +136,12 @@ Finding no_driver(const Snapshot& snapshot) {
   const auto gpus = seen_gpus(snapshot);
   return unusable(
       snapshot,
-      say("{} has no NVIDIA driver ({}), so CUDA finds no device", gpus.front().name(),
-          why_missing(snapshot.driver)),
+      message("{} has no NVIDIA driver ({}), so CUDA finds no device", gpus.front().name(),
+              why_missing(snapshot.driver)),
       {"/driver/state", "absent"},
       Advice{snapshot.os.value.container.empty()
-                 ? say("install the NVIDIA driver")
-                 : say("install the NVIDIA driver on the host, and start the container with its GPUs")});
+                 ? message("install the NVIDIA driver")
+                 : message("install the NVIDIA driver on the host, and start the container with its GPUs")});
 }
 
 // The ways in which libcuda may be useless: no driver, a stub that is loaded, no library, a library
@@ -149,43 +152,48 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
   if (snapshot.driver.state == ProbeState::Absent) {
     result.findings.push_back(no_driver(snapshot));
   } else if (!snapshot.driver.present()) {
-    result.unknown.push_back(say("driver: {}", why_missing(snapshot.driver)));
+    result.unknown.push_back(message("driver: {}", why_missing(snapshot.driver)));
   } else if (driver.libcuda_kind == "stub") {
     const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
     const std::string rest = library_path_without(snapshot, path_dirname(driver.libcuda));
     // Nobody puts a stub before the driver on purpose, so this stays an error.
     result.findings.push_back(unusable(
         snapshot,
-        variable ? say("because of LD_LIBRARY_PATH the loader uses {}, a stub for the linker: it loads, but "
-                       "every CUDA call fails",
-                       driver.libcuda)
-                 : say("because of its {} the loader uses {}, a stub for the linker: it loads, but every "
-                       "CUDA call fails",
-                       driver.libcuda, retold(driver.libcuda_reached)),
-        {"/driver/value/libcuda", driver.libcuda},
         variable
-            ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
-            : Fix{Advice{say("remove the directory of the stub from /etc/ld.so.conf.d and run ldconfig")}}));
+            ? message("because of LD_LIBRARY_PATH the loader uses {}, a stub for the linker: it loads, but "
+                      "every CUDA call fails",
+                      driver.libcuda)
+            : message("because of its {} the loader uses {}, a stub for the linker: it loads, but every "
+                      "CUDA call fails",
+                      driver.libcuda, driver.libcuda_reached),
+        {"/driver/value/libcuda", driver.libcuda},
+        variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
+                 : Fix{Advice{message(
+                       "remove the directory of the stub from /etc/ld.so.conf.d and run ldconfig")}}));
     result.findings.back().severity_override.reset();
   } else if (driver.libcuda.empty()) {
     result.findings.push_back(unusable(
         snapshot,
         snapshot.os.value.container.empty()
-            ? say("the kernel module of driver {} is loaded, but libcuda.so.1 was not found", driver.version)
-            : say("the kernel module of driver {} is loaded, but libcuda.so.1 was not found: the container "
+            ? message("the kernel module of driver {} is loaded, but libcuda.so.1 was not found",
+                      driver.version)
+            : message(
+                  "the kernel module of driver {} is loaded, but libcuda.so.1 was not found: the container "
                   "was started without its GPUs",
                   driver.version),
         {"/driver/value/libcuda", ""},
         Advice{
             snapshot.os.value.container.empty()
-                ? say("install the driver's libraries of that version")
-                : say("start the container with its GPUs (docker run --gpus all, or the nvidia runtime)")}));
+                ? message("install the driver's libraries of that version")
+                : message(
+                      "start the container with its GPUs (docker run --gpus all, or the nvidia runtime)")}));
   } else if (driver.libcuda_reached == "not by the loader") {
     result.findings.push_back(unusable(
         snapshot,
-        say("{} exists, but neither LD_LIBRARY_PATH nor the loader's cache leads to it", driver.libcuda),
+        message("{} exists, but neither LD_LIBRARY_PATH nor the loader's cache leads to it", driver.libcuda),
         {"/driver/value/libcuda", driver.libcuda},
-        Advice{say("add {} to a file in /etc/ld.so.conf.d and run ldconfig", path_dirname(driver.libcuda))}));
+        Advice{message("add {} to a file in /etc/ld.so.conf.d and run ldconfig",
+                       path_dirname(driver.libcuda))}));
   }
   return result;
 }

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <set>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/knowledge/drivers.h"
 
@@ -105,9 +105,9 @@ Visibility visibility_of(const Snapshot& snapshot, std::size_t g, const VisibleD
 
 }  // namespace
 
-std::string SeenGpu::name() const {
+Message SeenGpu::name() const {
   const std::string& what = gpu->name.empty() ? gpu->pci_device : gpu->name;
-  return what.empty() ? say("GPU {}", gpu->index) : say("GPU {} ({})", gpu->index, what);
+  return what.empty() ? message("GPU {}", gpu->index) : message("GPU {} ({})", gpu->index, what);
 }
 std::string SeenGpu::pointer() const { return "/gpus/value/" + std::to_string(index); }
 
@@ -119,7 +119,7 @@ std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot) {
   for (const std::string& entry : entries_of(set.text)) {
     const bool first = set.accepted.empty();
     if (!entry_is_good(entry, gpus) || (!first && !same_kind(entry, set.accepted.front()))) {
-      set.refused = entry.empty() ? say("an empty entry") : entry;
+      set.refused = entry.empty() ? message("an empty entry") : Message(entry);
       break;
     }
     if (std::ranges::any_of(set.accepted,
@@ -253,17 +253,17 @@ std::vector<DeviceCode> device_code(const Snapshot& snapshot) {
   return found;
 }
 
-std::string no_use_of_gpus(const Snapshot& snapshot) {
-  if (snapshot.gpus.state == ProbeState::Absent) return say("GPUs: {}", why_missing(snapshot.gpus));
+Message no_use_of_gpus(const Snapshot& snapshot) {
+  if (snapshot.gpus.state == ProbeState::Absent) return message("GPUs: {}", why_missing(snapshot.gpus));
   const bool torch_uses = snapshot.torch.present() && !snapshot.torch.value.cuda.empty();
   const bool torch_open =
       snapshot.torch.state == ProbeState::Failed || snapshot.torch.state == ProbeState::NotRun;
   if (torch_uses || torch_open || !device_code(snapshot).empty()) return "";
-  return say("neither torch nor a checked module uses a GPU");
+  return message("neither torch nor a checked module uses a GPU");
 }
 
 std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
-                             const std::string& otherwise) {
+                             const Message& otherwise) {
   const auto copy = selected_copy(snapshot, code.module);
   std::string arch = gpu.gpu->sm;  // torch's cpp_extension writes "9.0" for sm_90 and "12.0" for sm_120
   if (!copy || arch.size() < 2) return module_fixes(snapshot, code.module, otherwise);

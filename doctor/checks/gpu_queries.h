@@ -19,7 +19,7 @@ struct SeenGpu {
   std::size_t index;  // in /gpus/value
   unsigned sm;        // 90; 0 where it is not known
   Visibility visibility;
-  std::string name() const;     // "GPU 0 (NVIDIA H200)"
+  Message name() const;         // "GPU 0 (NVIDIA H200)"
   std::string pointer() const;  // "/gpus/value/0"
 };
 std::vector<SeenGpu> seen_gpus(const Snapshot& snapshot);
@@ -27,7 +27,7 @@ std::vector<SeenGpu> seen_gpus(const Snapshot& snapshot);
 struct VisibleDevices {
   std::string text;                   // as it is set
   std::vector<std::string> accepted;  // entries that may name a GPU here
-  std::string refused;                // the first that names none: it and all behind it are ignored
+  Message refused;                    // the first that names none: it and all behind it are ignored
   std::string twice;                  // one that comes a second time: CUDA then accepts nothing at all
 };
 std::optional<VisibleDevices> visible_devices(const Snapshot& snapshot);
@@ -63,8 +63,8 @@ struct DeviceCode {
 std::vector<DeviceCode> device_code(const Snapshot& snapshot);
 // The repairs for a module that must get code for that GPU.
 std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
-                             const std::string& otherwise);
+                             const Message& otherwise);
 // For Check::not_applicable: nothing here computes on a GPU. "" if something does.
-std::string no_use_of_gpus(const Snapshot& snapshot);
+Message no_use_of_gpus(const Snapshot& snapshot);
 
 }  // namespace scankit

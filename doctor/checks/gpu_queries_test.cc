@@ -31,7 +31,7 @@ std::string seen(Snapshot here, const std::string& value) {
   std::string text;
   for (const SeenGpu& each : seen_gpus(here)) text += "VHU"[static_cast<int>(each.visibility)];
   const auto set = visible_devices(here);
-  if (!set->refused.empty()) text += " refused " + set->refused;
+  if (!set->refused.empty()) text += " refused " + english(set->refused);
   if (!set->twice.empty()) text += " twice " + set->twice;
   return text;
 }
@@ -259,22 +259,22 @@ TEST(Driver, OfWindowsIsComparedByItsBranch) {
 TEST(Gpus, AreOfNoUseWhereNothingComputesOnThem) {
   Snapshot here = two_gpus();
   here.torch.value.cuda = "";
-  EXPECT_EQ(no_use_of_gpus(here), "neither torch nor a checked module uses a GPU");
+  EXPECT_EQ(english(no_use_of_gpus(here)), "neither torch nor a checked module uses a GPU");
   for (const ProbeState state : {ProbeState::Failed, ProbeState::NotRun}) {
     here.torch.state = state;
-    EXPECT_EQ(no_use_of_gpus(here), "");
+    EXPECT_EQ(english(no_use_of_gpus(here)), "");
   }
   here.torch.state = ProbeState::Absent;
   EXPECT_NE(no_use_of_gpus(here), "");
   here.extensions.value[0].images = {DeviceImage{}};
-  EXPECT_EQ(no_use_of_gpus(here), "");
+  EXPECT_EQ(english(no_use_of_gpus(here)), "");
   here.extensions.value[0].images.clear();
   here.torch.value.cuda = "13.0";  // of a torch that is not there
   EXPECT_NE(no_use_of_gpus(here), "");
   here.torch.state = ProbeState::Present;
-  EXPECT_EQ(no_use_of_gpus(here), "");
+  EXPECT_EQ(english(no_use_of_gpus(here)), "");
   here.gpus = Probed<std::vector<Gpu>>::absent("no GPU");
-  EXPECT_EQ(no_use_of_gpus(here), "GPUs: no GPU");
+  EXPECT_EQ(english(no_use_of_gpus(here)), "GPUs: no GPU");
 }
 
 TEST(Gpus, NameTheArchitectureOfARebuild) {

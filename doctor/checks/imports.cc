@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
@@ -21,14 +21,14 @@ std::string module_of_file(const AuditedFile& file) {
   return name.substr(0, name.find('.'));
 }
 
-std::string not_asked(const Snapshot& snapshot) {
-  return snapshot.audit.state == ProbeState::NotRun ? say("auditing all packages was not requested") : "";
+Message not_asked(const Snapshot& snapshot) {
+  return snapshot.audit.state == ProbeState::NotRun ? message("auditing all packages was not requested") : "";
 }
 
-std::string other_extensions() { return say("other compiled packages: add --all to check them"); }
+Message other_extensions() { return message("other compiled packages: add --all to check them"); }
 
 // The hint at --all, if the user could have given it: not for a stored snapshot or named files.
-std::string audit_left_out(const Snapshot& snapshot) {
+Message audit_left_out(const Snapshot& snapshot) {
   const bool elsewhere = !snapshot.read_from.empty() || !snapshot.named_files.empty();
   return elsewhere || !snapshot.python.present() ? "" : other_extensions();
 }
@@ -50,18 +50,17 @@ Fix repair_of_file(const Snapshot& snapshot, const AuditedFile& file, Cause caus
     return InstallPackages{{name + "==" + owner->version}, true};
   if (cause == Cause::TorchVersionMismatch || cause == Cause::AbiCxx11Mismatch)
     return Advice{
-        say("install a release of {} that was built for torch {}, or build it here from its sources", name,
-            snapshot.torch.value.version)};
+        message("install a release of {} that was built for torch {}, or build it here from its sources",
+                name, snapshot.torch.value.version)};
   if (cause == Cause::PythonAbiTagMismatch)
     return Advice{
-        say("install a release of {} that was built for Python {}", name, snapshot.python.value.version)};
-  return Advice{say("install a build of {} that matches this environment", name)};
+        message("install a release of {} that was built for Python {}", name, snapshot.python.value.version)};
+  return Advice{message("install a build of {} that matches this environment", name)};
 }
 
 Finding audit_finding(const Snapshot& snapshot, std::size_t at, const AuditRow& row, Cause cause) {
   const AuditedFile& file = snapshot.audit.value.files[at];
-  Finding finding{
-      .cause = cause, .subject = file.path, .module = module_of_file(file), .summary = tr(row.why)};
+  Finding finding{.cause = cause, .subject = file.path, .module = module_of_file(file), .summary = row.why};
   finding.evidence.push_back({"/audit/value/files/" + std::to_string(at) + "/" + row.field, row.value});
   finding.fixes.push_back(repair_of_file(snapshot, file, cause));
   return finding;
@@ -73,7 +72,7 @@ Finding audit_finding(const Snapshot& snapshot, std::size_t at, const AuditRow& 
 CheckResult every_extension_loads(const Snapshot& snapshot) {
   CheckResult result;
   if (!snapshot.audit.present()) {
-    result.unknown.push_back(say("the compiled extensions could not be read: {}", snapshot.audit.note));
+    result.unknown.push_back(message("the compiled extensions could not be read: {}", snapshot.audit.note));
     return result;
   }
   const Audit& audit = snapshot.audit.value;
@@ -88,25 +87,25 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
     // it would show.
     if (row.verdict == AuditVerdict::Unknown && file.resolved) ++open;
     if (row.verdict == AuditVerdict::Unknown && !file.resolved)
-      result.unknown.push_back(say("whether {} would load is not known: {}", file.path, row.why));
+      result.unknown.push_back(message("whether {} would load is not known: {}", file.path, row.why));
     if (row.verdict != AuditVerdict::Fails) continue;
     if (const auto cause = cause_from_slug(row.cause))
       result.findings.push_back(audit_finding(snapshot, i, row, *cause));
     else
-      result.unknown.push_back(say("{} would not load: {}", file.path, row.why));
+      result.unknown.push_back(message("{} would not load: {}", file.path, row.why));
   }
   for (const std::string& part : audit.unreadable)
-    result.unknown.push_back(say("a directory was not read: {}", part));
+    result.unknown.push_back(message("a directory was not read: {}", part));
   if (linked) {
     result.not_checked.push_back(other_extensions());
     return result;
   }
   if (open == 1)
     result.not_checked.push_back(
-        say("one extension loads only after its package has loaded libraries of its own"));
+        message("one extension loads only after its package has loaded libraries of its own"));
   if (open > 1)
     result.not_checked.push_back(
-        say("{} extensions load only after their packages have loaded libraries of their own", open));
+        message("{} extensions load only after their packages have loaded libraries of their own", open));
   return result;
 }
 
@@ -123,29 +122,29 @@ extern const Check kEveryExtensionLoads{.id = "every-extension-loads",
 namespace {
 
 // Why no import was tried.
-std::string not_tried(const Snapshot& snapshot) {
+Message not_tried(const Snapshot& snapshot) {
   const auto& seen = snapshot.observations;
   if (seen.state == ProbeState::NotRun)
-    return seen.note.empty() ? say("no import was tried") : say("no import was tried: {}", tr(seen.note));
-  return seen.state == ProbeState::Absent ? tr(seen.note) : "";
+    return seen.note.empty() ? message("no import was tried") : message("no import was tried: {}", seen.note);
+  return seen.state == ProbeState::Absent ? seen.note : "";
 }
 
-std::string import_left_out(const Snapshot& snapshot) {
+Message import_left_out(const Snapshot& snapshot) {
   return snapshot.observations.state == ProbeState::NotRun ? not_tried(snapshot) : "";
 }
 
-std::string what_was_tried(const Observation& seen) {
-  if (seen.variant == "start") return say("the interpreter's own startup");
-  return seen.variant == "torch-first" ? say("`import {}` after torch", seen.module)
-                                       : say("`import {}`", seen.module);
+Message what_was_tried(const Observation& seen) {
+  if (seen.variant == "start") return message("the interpreter's own startup");
+  return seen.variant == "torch-first" ? message("`import {}` after torch", seen.module)
+                                       : message("`import {}`", seen.module);
 }
 
 // "`import x` after torch did not end within 60 s", rounded to whole seconds.
-std::string how_it_ended(const Observation& seen) {
-  const std::string tried = what_was_tried(seen);
+Message how_it_ended(const Observation& seen) {
+  const Message tried = what_was_tried(seen);
   if (seen.outcome == "timeout")
-    return say("{} exceeded its time limit of {} s", tried, (seen.duration_ms + 500) / 1000);
-  return seen.signal != 0 ? say("{} killed the process", tried) : say("{} did not return", tried);
+    return message("{} exceeded its time limit of {} s", tried, (seen.duration_ms + 500) / 1000);
+  return seen.signal != 0 ? message("{} killed the process", tried) : message("{} did not return", tried);
 }
 
 Finding ended_badly(const Snapshot& snapshot, const Observation& seen, const std::string& pointer,
@@ -157,9 +156,9 @@ Finding ended_badly(const Snapshot& snapshot, const Observation& seen, const std
                   .module = seen.module,
                   .summary = how_it_ended(seen),
                   .evidence = {{pointer + "/outcome", seen.outcome}},
-                  .fixes = module_or(snapshot, seen.module, Advice{said(info(cause).next_step)})};
+                  .fixes = module_or(snapshot, seen.module, Advice{table_text(info(cause).next_step)})};
   if (!seen.message.empty()) {
-    finding.summary += ": " + retold(seen.message);
+    finding.summary = message("{}: {}", finding.summary, seen.message);
     finding.evidence.push_back({pointer + "/message", seen.message});
   }
   if (!hung) finding.evidence.push_back({pointer + "/signal", std::to_string(seen.signal)});
@@ -187,10 +186,10 @@ bool told_of_its_module(const Snapshot& snapshot, const Observation& seen, const
   const Cause cause = seen.outcome == "timeout" ? Cause::ImportHang : Cause::ImportCrash;
   for (Finding& finding : findings) {
     if (finding.cause != cause || !imports_it(snapshot, seen.module, finding.module)) continue;
-    finding.summary =
-        seen.raised_at.empty()
-            ? say("{}; `import {}` ends the same way", finding.summary, seen.module)
-            : say("{}; `import {}` ends the same way, at {}", finding.summary, seen.module, seen.raised_at);
+    finding.summary = seen.raised_at.empty()
+                          ? message("{}; `import {}` ends the same way", finding.summary, seen.module)
+                          : message("{}; `import {}` ends the same way, at {}", finding.summary, seen.module,
+                                    seen.raised_at);
     finding.evidence.push_back({pointer + "/outcome", seen.outcome});
     return true;
   }
@@ -200,7 +199,7 @@ bool told_of_its_module(const Snapshot& snapshot, const Observation& seen, const
 // Only crashes and timeouts become findings here. Errors of an import are weighed against the findings of
 // the other checks in reconcile.cc.
 CheckResult import_observed(const Snapshot& snapshot) {
-  if (snapshot.observations.state == ProbeState::Failed) return {{}, {tr(snapshot.observations.note)}};
+  if (snapshot.observations.state == ProbeState::Failed) return {{}, {snapshot.observations.note}};
   CheckResult result;
   const auto& all = snapshot.observations.value;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
@@ -14,7 +14,7 @@ namespace {
 // node that it needs is not defined.
 CheckResult glibc_new_enough(const Snapshot& snapshot) {
   return {unmet_versions(snapshot, Cause::GlibcTooOld, {"GLIBC_"},
-                         say("build the module on this system, or use one built for an older glibc")),
+                         message("build the module on this system, or use one built for an older glibc")),
           {}};
 }
 
@@ -36,7 +36,8 @@ CheckResult libstdcxx_new_enough(const Snapshot& snapshot) {
       unmet_versions(
           snapshot, Cause::LibstdcxxTooOld,
           {kCompilerRuntimeVersions.begin(), kCompilerRuntimeVersions.end()},
-          say("install a newer libstdc++ where this Python finds it, or rebuild with the older compiler")),
+          message(
+              "install a newer libstdc++ where this Python finds it, or rebuild with the older compiler")),
       {}};
 }
 
@@ -51,9 +52,9 @@ extern const Check kLibstdcxxNewEnough{.id = "libstdcxx-new-enough",
 
 namespace {
 
-std::string cpu_build(const Snapshot& snapshot) {
+Message cpu_build(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
-  return torch.cuda.empty() && torch.nvidia_wheels.empty() ? say("this torch is a CPU build") : "";
+  return torch.cuda.empty() && torch.nvidia_wheels.empty() ? message("this torch is a CPU build") : "";
 }
 
 // kLibraryPathHarmless reports these.
@@ -94,21 +95,22 @@ InstallPackages wheel_repair(const Torch& torch, const std::vector<const Binding
   return fix;
 }
 
-std::string wheel_mismatch_summary(const Torch& torch, const BindingMismatch& mismatch) {
+Message wheel_mismatch_summary(const Torch& torch, const BindingMismatch& mismatch) {
   const std::string needed_by = path_basename(mismatch.needed_by);
   const std::string what = mismatch.name.empty() ? mismatch.version : mismatch.name;
   const auto pin = std::ranges::find_if(torch.cuda_pins, [&](const CudaPin& p) {
     return p.name == mismatch.wheel.substr(0, mismatch.wheel.find("=="));
   });
   if (mismatch.wheel.empty())
-    return say("{} needs {} of {}; the loader uses {}, which is from another release and does not have it",
-               needed_by, what, mismatch.soname, mismatch.library);
+    return message(
+        "{} needs {} of {}; the loader uses {}, which is from another release and does not have it",
+        needed_by, what, mismatch.soname, mismatch.library);
   if (pin == torch.cuda_pins.end())
-    return say(
+    return message(
         "{} needs {} of {}; the installed {} does not have it, and torch {} does not require that package",
         needed_by, what, mismatch.soname, mismatch.wheel, torch.version);
-  return say("{} needs {} of {}; the installed {} does not have it, and torch {} requires {}", needed_by,
-             what, mismatch.soname, mismatch.wheel, torch.version, pin->requirement);
+  return message("{} needs {} of {}; the installed {} does not have it, and torch {} requires {}", needed_by,
+                 what, mismatch.soname, mismatch.wheel, torch.version, pin->requirement);
 }
 
 // A version that differs is not a fault. Only a name or a version node that is missing is one.
@@ -151,17 +153,17 @@ extern const Check kCudaWheelsMatch{
 namespace {
 
 // The libraries of that name that are here help the reader to see what is wrong.
-std::string sentence(const Snapshot& snapshot, const MissingLibrary& library) {
+Message sentence(const Snapshot& snapshot, const MissingLibrary& library) {
   const Torch& torch = snapshot.torch.value;
-  return clauses({say("it needs {}, which the loader does not find", library.soname),
-                  torch.cuda.empty() ? "" : say("torch {} uses CUDA {}", torch.version, torch.cuda),
-                  library.same_library_other_version.empty()
-                      ? ""
-                      : say("found instead: {}", join(library.same_library_other_version)),
-                  library.found_elsewhere.empty()
-                      ? ""
-                      : say("a file with that name is where the loader does not search: {}",
-                            library.found_elsewhere.front())});
+  return clauses_of({message("it needs {}, which the loader does not find", library.soname),
+                     torch.cuda.empty() ? "" : message("torch {} uses CUDA {}", torch.version, torch.cuda),
+                     library.same_library_other_version.empty()
+                         ? ""
+                         : message("found instead: {}", join(library.same_library_other_version)),
+                     library.found_elsewhere.empty()
+                         ? ""
+                         : message("a file with that name is where the loader does not search: {}",
+                                   library.found_elsewhere.front())});
 }
 
 // Putting a toolkit of that major version on LD_LIBRARY_PATH is not offered: it would hide this fault and
@@ -173,16 +175,16 @@ CheckResult cuda_runtime_found(const Snapshot& snapshot) {
     for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
       const MissingLibrary& library = copy->missing_libraries[i];
       if (!is_cuda_library(library.soname) || torch_lost(snapshot, library.soname)) continue;
-      const std::string text = sentence(snapshot, library);
-      finding.summary = finding.summary.empty() ? text : say("{}. And {}", finding.summary, text);
+      const Message text = sentence(snapshot, library);
+      finding.summary = finding.summary.empty() ? text : message("{}. And {}", finding.summary, text);
       finding.evidence.push_back(copy.at("missing_libraries", i, "soname", library.soname));
       finding.evidence.push_back(copy.at("missing_libraries", i, "needed_by", library.needed_by));
     }
     if (finding.evidence.empty()) continue;
     if (snapshot.torch.present())
       finding.evidence.push_back({"/torch/value/cuda", snapshot.torch.value.cuda});
-    finding.fixes =
-        rebuild_fixes(snapshot, copy, say("use a build of {} for torch's CUDA major version", copy->module));
+    finding.fixes = rebuild_fixes(snapshot, copy,
+                                  message("use a build of {} for torch's CUDA major version", copy->module));
     result.findings.push_back(finding);
   }
   return result;
@@ -210,11 +212,12 @@ CheckResult driver_library_found(const Snapshot& snapshot) {
           {.cause = Cause::NoDriverLibcuda,
            .subject = copy->path,
            .module = copy->module,
-           .summary = say("{} needs {}, which is part of the NVIDIA driver and was not found on this system",
-                          path_basename(library.needed_by), library.soname),
+           .summary =
+               message("{} needs {}, which is part of the NVIDIA driver and was not found on this system",
+                       path_basename(library.needed_by), library.soname),
            .evidence = {copy.at("missing_libraries", i, "soname", library.soname)},
            .fixes = module_fixes(snapshot, copy->module,
-                                 say("start the container with its GPUs, or install the driver"))});
+                                 message("start the container with its GPUs, or install the driver"))});
     }
   }
   return result;
@@ -243,11 +246,12 @@ bool belongs_to_another_check(const std::string& soname) {
 void add_libraries(const Snapshot& snapshot, const Copy& copy, CheckResult& result) {
   for (const MissingLibrary& library : copy->missing_libraries) {
     if (belongs_to_another_check(library.soname) || torch_lost(snapshot, library.soname)) continue;
-    result.unknown.push_back(clauses({say("{} needs {} (through {}), which the loader does not find",
-                                          copy->path, library.soname, path_basename(library.needed_by)),
-                                      library.found_elsewhere.empty()
-                                          ? ""
-                                          : say("it does not search {}", library.found_elsewhere.front())}));
+    result.unknown.push_back(
+        clauses_of({message("{} needs {} (through {}), which the loader does not find", copy->path,
+                            library.soname, path_basename(library.needed_by)),
+                    library.found_elsewhere.empty()
+                        ? ""
+                        : message("it does not search {}", library.found_elsewhere.front())}));
   }
 }
 
@@ -256,8 +260,8 @@ void add_versions(const Copy& copy, CheckResult& result) {
     const std::string& version = unmet.version;
     if (version.starts_with("GLIBC_") || is_compiler_runtime_version(version)) continue;
     result.unknown.push_back(
-        say("{} needs version {} of {}, which does not define it: another build of that library",
-            unmet.needed_by, version, unmet.library));
+        message("{} needs version {} of {}, which does not define it: another build of that library",
+                unmet.needed_by, version, unmet.library));
   }
 }
 
@@ -268,12 +272,12 @@ void add_cuda_names(const Copy& copy, CheckResult& result) {
   const auto names = symbol_evidence(copy, [](const MissingSymbol& s) { return s.owner == "cuda"; });
   if (const std::size_t n = names.size(); n > 0)
     result.unknown.push_back(
-        say_n(n,
-              "{} needs {} CUDA symbol that none of its libraries exports, such as {}: an older CUDA "
-              "library, or one it was not linked to",
-              "{} needs {} CUDA symbols that none of its libraries exports, such as {}: an older CUDA "
-              "library, or one it was not linked to",
-              copy->path, n, names.front().value));
+        message_n(n,
+                  "{} needs {} CUDA symbol that none of its libraries exports, such as {}: an older CUDA "
+                  "library, or one it was not linked to",
+                  "{} needs {} CUDA symbols that none of its libraries exports, such as {}: an older CUDA "
+                  "library, or one it was not linked to",
+                  copy->path, n, names.front().value));
 }
 
 CheckResult libraries_found(const Snapshot& snapshot) {
@@ -285,7 +289,7 @@ CheckResult libraries_found(const Snapshot& snapshot) {
     const bool wanted =
         was_asked_for(snapshot, copy->module) || !needing_importers(snapshot, copy->module).empty();
     if (snapshot.torch.state == ProbeState::Absent && copy->uses_torch && wanted)
-      result.unknown.push_back(say("{} needs torch, which is not installed for this Python", copy->path));
+      result.unknown.push_back(message("{} needs torch, which is not installed for this Python", copy->path));
   }
   return result;
 }

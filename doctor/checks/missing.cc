@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 
 namespace scankit {
@@ -24,16 +24,16 @@ bool takes_strings(const MissingSymbol& symbol) {
 
 // The newest version node of a library may be older than its release: libc.so.6 of glibc 2.31 ends
 // at GLIBC_2.30.
-std::string provided_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
+Message provided_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
   if (!unmet.version.starts_with("GLIBC_") || !snapshot.libc.present() || snapshot.libc.value.kind != "glibc")
-    return say("{} ends at {}", unmet.library, unmet.provided_max);
-  return say("{} of glibc {} ends at {}", unmet.library, snapshot.libc.value.version, unmet.provided_max);
+    return message("{} ends at {}", unmet.library, unmet.provided_max);
+  return message("{} of glibc {} ends at {}", unmet.library, snapshot.libc.value.version, unmet.provided_max);
 }
 
-std::string need_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
-  const std::string need = say("{} needs {}, {}", path_basename(unmet.needed_by), unmet.version,
+Message need_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
+  const Message need = message("{} needs {}, {}", path_basename(unmet.needed_by), unmet.version,
                                provided_in_words(snapshot, unmet));
-  return unmet.symbols.empty() ? need : say("{} (for {})", need, join(unmet.symbols));
+  return unmet.symbols.empty() ? need : message("{} (for {})", need, join(unmet.symbols));
 }
 
 }  // namespace
@@ -102,8 +102,7 @@ void add_built_for(const Copy& copy, Finding& finding) {
 
 // One finding for each module, with all of its unmet versions.
 std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
-                                    const std::vector<std::string_view>& prefixes,
-                                    const std::string& otherwise) {
+                                    const std::vector<std::string_view>& prefixes, const Message& otherwise) {
   std::vector<Finding> findings;
   for (const Copy& copy : resolved_copies(snapshot)) {
     Finding finding{.cause = cause, .subject = copy->path, .module = copy->module};
@@ -113,7 +112,7 @@ std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
       if (std::ranges::none_of(prefixes,
                                [&](std::string_view prefix) { return version.starts_with(prefix); }))
         continue;
-      finding.summary = clauses({finding.summary, need_in_words(snapshot, unmet[i])});
+      finding.summary = clauses_of({finding.summary, need_in_words(snapshot, unmet[i])});
       finding.evidence.push_back(copy.at("unmet_versions", i, "version", version));
       finding.evidence.push_back(copy.at("unmet_versions", i, "provided_max", unmet[i].provided_max));
     }

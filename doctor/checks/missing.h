@@ -41,8 +41,7 @@ void add_built_for(const Copy& copy, Finding& finding);
 // which the library that the loader takes does not define. `otherwise` is the advice if scankit's own
 // module does not help.
 std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
-                                    const std::vector<std::string_view>& prefixes,
-                                    const std::string& otherwise);
+                                    const std::vector<std::string_view>& prefixes, const Message& otherwise);
 
 // Whether torch itself needs the library and lacks it. kTorchComplete reports that, and any other file
 // that lacks it is a symptom.

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/snapshot_queries.h"
@@ -12,38 +12,39 @@ namespace scankit {
 namespace {
 
 // Why this check does not apply: no module under diagnosis is installed, and nothing needs one.
-std::string nothing_needs_them(const Snapshot& snapshot) {
+Message nothing_needs_them(const Snapshot& snapshot) {
   std::vector<std::string> absent;
   for (const std::string& module : snapshot.modules) {
     const bool needed = !needing_importers(snapshot, module).empty() || was_asked_for(snapshot, module);
     if (needed || selected_copy(snapshot, module)) return "";
     absent.push_back(module);
   }
-  return absent.empty() ? say("no module to check")
-                        : say("not installed, and no installed package needs it: {}", join(absent));
+  return absent.empty() ? message("no module to check")
+                        : message("not installed, and no installed package needs it: {}", join(absent));
 }
 
 // Who imports the module, and what a guard makes of its absence.
-std::string how_it_is_imported(const Importer& importer) {
+Message how_it_is_imported(const Importer& importer) {
   const std::string package = importer.package + (importer.version.empty() ? "" : " " + importer.version);
   const std::string place = importer.file + ":" + std::to_string(importer.line);
-  if (!importer.masked) return say("{} imports it ({})", package, place);
+  if (!importer.masked) return message("{} imports it ({})", package, place);
   if (importer.masked_value.empty())
-    return say("{} imports it ({}), inside try/except ImportError", package, place);
-  return say("{} imports it ({}), inside try/except ImportError: the name becomes {}", package, place,
-             importer.masked_value);
+    return message("{} imports it ({}), inside try/except ImportError", package, place);
+  return message("{} imports it ({}), inside try/except ImportError: the name becomes {}", package, place,
+                 importer.masked_value);
 }
 
 // The finding for a module without a usable file. It is an error if an installed package or the user
 // wants it, and a note if only files of the current directory do.
 Finding absence(const Snapshot& snapshot, const std::string& module,
                 const std::vector<std::size_t>& importers) {
-  Finding finding{.cause = Cause::ModuleNotBuilt,
-                  .subject = importers.empty() ? module : snapshot.importers.value[importers.front()].package,
-                  .module = module,
-                  .summary = importers.empty()
-                                 ? say("{} was requested, but no file of it is on this Python's path", module)
-                                 : say("no file of {} is on this Python's path", module)};
+  Finding finding{
+      .cause = Cause::ModuleNotBuilt,
+      .subject = importers.empty() ? module : snapshot.importers.value[importers.front()].package,
+      .module = module,
+      .summary = importers.empty()
+                     ? message("{} was requested, but no file of it is on this Python's path", module)
+                     : message("no file of {} is on this Python's path", module)};
   if (importers.empty()) {
     const auto& asked = snapshot.modules_asked;
     const auto at = std::ranges::find(asked, module) - asked.begin();
@@ -52,17 +53,17 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
   for (const std::size_t i : importers) {
     const Importer& importer = snapshot.importers.value[i];
     const std::string pointer = "/importers/value/" + std::to_string(i);
-    if (i == importers.front()) finding.summary = clauses({finding.summary, how_it_is_imported(importer)});
+    if (i == importers.front()) finding.summary = clauses_of({finding.summary, how_it_is_imported(importer)});
     finding.evidence.push_back({pointer + "/file", importer.file});
     finding.evidence.push_back({pointer + "/line", std::to_string(importer.line)});
     if (importer.masked) finding.evidence.push_back({pointer + "/masked", "true"});
   }
-  finding.fixes = module_fixes(snapshot, module, say("build {} for this Python and torch", module));
+  finding.fixes = module_fixes(snapshot, module, message("build {} for this Python and torch", module));
   const auto nearby = [&](std::size_t i) { return is_only_nearby(snapshot, snapshot.importers.value[i]); };
   if (!importers.empty() && !was_asked_for(snapshot, module) && std::ranges::all_of(importers, nearby)) {
     finding.severity_override = Severity::Note;
     finding.summary =
-        say("{}; no installed package needs it, only files in the current directory do", finding.summary);
+        message("{}; no installed package needs it, only files in the current directory do", finding.summary);
   }
   return finding;
 }
@@ -98,7 +99,7 @@ CheckResult module_present(const Snapshot& snapshot) {
     }
     if (on_the_path) continue;
     if (importers.empty() && names_a_distribution(snapshot, module)) {
-      result.unknown.push_back(say(
+      result.unknown.push_back(message(
           "no compiled file of {} is on this Python's path, but a distribution with that name is installed: "
           "only an import can tell",
           module));
@@ -106,12 +107,12 @@ CheckResult module_present(const Snapshot& snapshot) {
     }
     Finding finding = absence(snapshot, module, importers);
     if (!elsewhere.empty())
-      finding.summary =
-          clauses({finding.summary, say("a file of it is outside the path: {}", elsewhere.front().value)});
+      finding.summary = clauses_of(
+          {finding.summary, message("a file of it is outside the path: {}", elsewhere.front().value)});
     finding.evidence.insert(finding.evidence.end(), elsewhere.begin(), elsewhere.end());
     if (!links.empty())
-      finding.summary =
-          clauses({finding.summary, say("{} is a link to a file that does not exist", links.front().value)});
+      finding.summary = clauses_of(
+          {finding.summary, message("{} is a link to a file that does not exist", links.front().value)});
     finding.evidence.insert(finding.evidence.end(), links.begin(), links.end());
     result.findings.push_back(finding);
   }
@@ -130,8 +131,8 @@ extern const Check kModulePresent{.id = "module-present",
 // --require, and `require` of a policy: what must be installed, however healthy everything else is.
 namespace {
 
-std::string nothing_required(const Snapshot& snapshot) {
-  return requirements(snapshot).empty() ? say("nothing was required") : "";
+Message nothing_required(const Snapshot& snapshot) {
+  return requirements(snapshot).empty() ? message("nothing was required") : "";
 }
 
 bool asked(const Snapshot& snapshot) { return !requirements(snapshot).empty(); }
@@ -140,7 +141,7 @@ bool asked(const Snapshot& snapshot) { return !requirements(snapshot).empty(); }
 // would install a package under a name that somebody else may have taken.
 std::vector<Fix> repair_of_requirement(const Snapshot& snapshot, const Requirement& wanted) {
   if (wanted.name == "torch") return {InstallPackages{{"torch"}, !wanted.path.empty()}};
-  return module_fixes(snapshot, wanted.name, say("install the package that provides {}", wanted.name));
+  return module_fixes(snapshot, wanted.name, message("install the package that provides {}", wanted.name));
 }
 
 CheckResult required_present(const Snapshot& snapshot) {
@@ -148,16 +149,17 @@ CheckResult required_present(const Snapshot& snapshot) {
   for (const Requirement& wanted : requirements(snapshot)) {
     if (wanted.found == "not-read")
       result.unknown.push_back(
-          say("whether {} is installed is not known: it could not be searched", wanted.name));
+          message("whether {} is installed is not known: it could not be searched", wanted.name));
     if (wanted.found != "absent") continue;
-    Finding finding{.cause = Cause::RequiredMissing,
-                    .subject = wanted.name,
-                    .module = wanted.name,
-                    .summary = wanted.path.empty()
-                                   ? say("{} is required but is not installed for this Python", wanted.name)
-                                   : say("{} is required; its metadata is installed ({}) but its files are "
-                                         "not",
-                                         wanted.name, wanted.path)};
+    Finding finding{
+        .cause = Cause::RequiredMissing,
+        .subject = wanted.name,
+        .module = wanted.name,
+        .summary = wanted.path.empty()
+                       ? message("{} is required but is not installed for this Python", wanted.name)
+                       : message("{} is required; its metadata is installed ({}) but its files are "
+                                 "not",
+                                 wanted.name, wanted.path)};
     finding.evidence.push_back(
         {std::string("/environment/") + kRequired, snapshot.environment.at(kRequired)});
     finding.fixes = repair_of_requirement(snapshot, wanted);
@@ -208,10 +210,10 @@ bool wanted(const Snapshot& snapshot, const std::string& package) {
   return was_asked_for(snapshot, package) || !programs(snapshot, package).empty();
 }
 
-std::string nobody_wants_one(const Snapshot& snapshot) {
+Message nobody_wants_one(const Snapshot& snapshot) {
   return std::ranges::none_of(kWithOwnModules,
                               [&](std::string_view one) { return wanted(snapshot, std::string(one)); })
-             ? say("no program here imports a package that is not installed")
+             ? message("no program here imports a package that is not installed")
              : "";
 }
 
@@ -220,7 +222,7 @@ Finding package_finding(const Snapshot& snapshot, const std::string& package) {
   Finding finding{.cause = Cause::PackageNotInstalled,
                   .subject = package,
                   .module = package,
-                  .summary = say("{} is not installed for this Python", package),
+                  .summary = message("{} is not installed for this Python", package),
                   .evidence = {},
                   .fixes = {InstallModelPackage{normalized_name(package)}}};
   const auto users = programs(snapshot, package);
@@ -228,12 +230,13 @@ Finding package_finding(const Snapshot& snapshot, const std::string& package) {
     const Importer& importer = snapshot.package_importers.value[i];
     if (finding.evidence.empty())
       finding.summary =
-          clauses({finding.summary, say("{}:{} imports it at startup", importer.file, importer.line)});
+          clauses_of({finding.summary, message("{}:{} imports it at startup", importer.file, importer.line)});
     finding.evidence.push_back({"/package_importers/value/" + std::to_string(i) + "/file", importer.file});
   }
   if (users.size() > 1)
-    finding.summary = clauses({finding.summary, say_n(users.size() - 1, "{} more program imports it",
-                                                      "{} more programs import it", users.size() - 1)});
+    finding.summary =
+        clauses_of({finding.summary, message_n(users.size() - 1, "{} more program imports it",
+                                               "{} more programs import it", users.size() - 1)});
   if (!users.empty()) return finding;
   const auto& asked = snapshot.modules_asked;
   const auto at = std::ranges::find(asked, package) - asked.begin();
@@ -267,11 +270,11 @@ bool same_content(const Extension& a, const Extension& b) {
 }
 
 // The copy that import takes is broken and a later one is not. Moving the first away is the whole repair.
-Finding shadowing(const Copy& winner, const Copy& good, const std::string& obstacle) {
+Finding shadowing(const Copy& winner, const Copy& good, const Message& obstacle) {
   return {.cause = Cause::SeveralCopies,
           .subject = winner->path,
           .module = winner->module,
-          .summary = say("this copy ({}) comes first and hides a good one: {}", obstacle, good->path),
+          .summary = message("this copy ({}) comes first and hides a good one: {}", obstacle, good->path),
           .evidence = {winner.at("path", winner->path), good.at("path", good->path)},
           .fixes = {RemoveShadow{winner->path, winner->module}}};
 }
@@ -288,9 +291,9 @@ Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
       .cause = Cause::SeveralCopies,
       .subject = winner->path,
       .module = winner->module,
-      .summary = say_n(n, "{} other file of {} is on the path and is not used",
-                       "{} other files of {} are on the path and are not used", n, winner->module),
-      .fixes = {Advice{say("move the unused files away")}},
+      .summary = message_n(n, "{} other file of {} is on the path and is not used",
+                           "{} other files of {} are on the path and are not used", n, winner->module),
+      .fixes = {Advice{message("move the unused files away")}},
       .severity_override = Severity::Note};
   for (const Copy& other : others) {
     finding.evidence.push_back(other.at("path", other->path));
@@ -314,7 +317,7 @@ CheckResult single_copy(const Snapshot& snapshot) {
     // nullopt means that the files do not say whether the winner loads.
     const auto obstacle = static_obstacle(snapshot, *winner);
     const auto good = std::ranges::find_if(others, [&](const Copy& other) {
-      return suffix_fits(snapshot, *other) && static_obstacle(snapshot, *other) == "";
+      return suffix_fits(snapshot, *other) && static_obstacle(snapshot, *other) == Message();
     });
     if (obstacle && !obstacle->empty() && good != others.end())
       result.findings.push_back(shadowing(winner, *good, *obstacle));

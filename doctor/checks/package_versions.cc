@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
@@ -19,11 +19,11 @@ namespace {
 bool is_transformers(const PackageImport& import) { return import.target_package == "transformers"; }
 
 // Why the import does not get what it asks for.
-std::string problem_of(const PackageImport& import, const Offering& offering) {
+Message problem_of(const PackageImport& import, const Offering& offering) {
   const std::string target = release(import.target_package, import.target_version);
-  if (offering.offer == Offer::Absent) return say("{} is not installed", import.target_package);
+  if (offering.offer == Offer::Absent) return message("{} is not installed", import.target_package);
   if (!offering.module.empty()) return offering.why;
-  return say("{} does not provide that: {}", target, offering.why);
+  return message("{} does not provide that: {}", target, offering.why);
 }
 
 // The requirement that settles the mismatch, "" if none is known. transformers 5 has removed the
@@ -43,20 +43,20 @@ std::string fitting_release(const PackageImport& import) {
 std::vector<Fix> sibling_fixes(const Snapshot& snapshot, const PackageImport& import,
                                const Offering& offering) {
   if (!offering.module.empty())
-    return module_fixes(snapshot, offering.module, say("repair {}", offering.module));
+    return module_fixes(snapshot, offering.module, message("repair {}", offering.module));
   if (!offering.lacks.empty())
     return {InstallPackages{{distribution_of_import_name(offering.lacks).value_or(offering.lacks)}}};
   if (offering.offer == Offer::Absent) return {InstallPackages{{import.target_package}}};
   if (std::string requirement = fitting_release(import); !requirement.empty())
     return {InstallPackages{{std::move(requirement)}}};
   if (is_transformers(import))
-    return {Advice{say("install a {} that supports {} {}, or a transformers that still has {}",
-                       import.package, import.target_package, import.target_version, import.name)}};
-  return {Advice{say("install matching releases of {} and {}", import.package, import.target_package)}};
+    return {Advice{message("install a {} that supports {} {}, or a transformers that still has {}",
+                           import.package, import.target_package, import.target_version, import.name)}};
+  return {Advice{message("install matching releases of {} and {}", import.package, import.target_package)}};
 }
 
 Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering, Cause cause,
-             std::string summary) {
+             Message summary) {
   const PackageImport& import = snapshot.packages.value.imports[at];
   const std::string pointer = "/packages/value/imports/" + std::to_string(at);
   Finding finding{.cause = cause,
@@ -84,16 +84,17 @@ std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Of
   if (import.masked_value != "None" || is_transformers(import) || import.called_at == 0 ||
       offering.offer != Offer::No)
     return std::nullopt;
-  const std::string package = release(import.package, import.version) + which_copy(snapshot, import.package);
+  const Message package = which_copy(snapshot, import.package, import.version);
   const std::string name = import.name.empty() ? import.target : import.name;
-  const std::string problem = problem_of(import, offering);
+  const Message problem = problem_of(import, offering);
   if (import.tested == "if")
     return make(snapshot, at, offering, Cause::SpeedSlowPath,
-                say("{} hides the failure of `{}` ({}), so its slower code runs instead of {}: {}", package,
-                    import_statement(import), import_place(import), name, problem));
-  return make(snapshot, at, offering, Cause::SilentNoneCausalConv1d,
-              say("{} hides the failure of `{}` ({}): {} becomes None, which line {} calls; the reason: {}",
-                  package, import_statement(import), import_place(import), name, import.called_at, problem));
+                message("{} hides the failure of `{}` ({}), so its slower code runs instead of {}: {}",
+                        package, import_statement(import), import_place(import), name, problem));
+  return make(
+      snapshot, at, offering, Cause::SilentNoneCausalConv1d,
+      message("{} hides the failure of `{}` ({}): {} becomes None, which line {} calls; the reason: {}",
+              package, import_statement(import), import_place(import), name, import.called_at, problem));
 }
 
 // An import without a guard that fails. If no code that was read reaches the file, it is only a note.
@@ -105,14 +106,14 @@ std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const
   const Observation* whole = seen_package(snapshot, import.package);
   if (import.reached && whole != nullptr && whole->outcome == "ok") return std::nullopt;
   const Cause cause = is_transformers(import) ? Cause::TransformersIncompatible : Cause::SignatureMismatch;
-  const std::string package = release(import.package, import.version) + which_copy(snapshot, import.package);
-  const std::string problem = problem_of(import, offering);
+  const Message package = which_copy(snapshot, import.package, import.version);
+  const Message problem = problem_of(import, offering);
   Finding finding =
       make(snapshot, at, offering, cause,
-           import.reached ? say("`import {}` fails: {} does `{}` ({}), but {}", import.package, package,
-                                import_statement(import), import_place(import), problem)
-                          : say("{} does `{}` ({}), but {}; importing that file fails", package,
-                                import_statement(import), import_place(import), problem));
+           import.reached ? message("`import {}` fails: {} does `{}` ({}), but {}", import.package, package,
+                                    import_statement(import), import_place(import), problem)
+                          : message("{} does `{}` ({}), but {}; importing that file fails", package,
+                                    import_statement(import), import_place(import), problem));
   if (!import.reached) finding.severity_override = Severity::Note;
   return finding;
 }
@@ -122,9 +123,9 @@ bool is_ours(const PackageImport& import) {
   return import.target_package != "triton" && import.when == "import";
 }
 
-std::string nothing_is_imported(const Snapshot& snapshot) {
+Message nothing_is_imported(const Snapshot& snapshot) {
   return std::ranges::none_of(snapshot.packages.value.imports, is_ours)
-             ? say("no installed package imports from a sibling package of the modules")
+             ? message("no installed package imports from a sibling package of the modules")
              : "";
 }
 
@@ -162,9 +163,9 @@ bool needed_at_import(const PackageImport& import) {
   return is_triton(import) && import.when == "import" && import.reached && import.caught.empty();
 }
 
-std::string nobody_uses_it(const Snapshot& snapshot) {
+Message nobody_uses_it(const Snapshot& snapshot) {
   return std::ranges::none_of(snapshot.packages.value.imports, is_triton)
-             ? say("no installed package uses triton")
+             ? message("no installed package uses triton")
              : "";
 }
 
@@ -181,7 +182,7 @@ std::string pinned(const std::string& requirement) {
 
 // The repair depends on what is wrong: torch's metadata names no triton, another triton is installed, or
 // the package does not know the triton that torch pins.
-Finding triton_finding(const Snapshot& snapshot, std::size_t at, std::string summary,
+Finding triton_finding(const Snapshot& snapshot, std::size_t at, Message summary,
                        std::vector<Evidence> evidence) {
   const PackageImport& import = snapshot.packages.value.imports[at];
   const std::string pointer = "/packages/value/imports/" + std::to_string(at);
@@ -197,13 +198,13 @@ Finding triton_finding(const Snapshot& snapshot, std::size_t at, std::string sum
   if (!wanted.empty()) finding.evidence.push_back({"/packages/value/triton_pin", pin});
   if (wanted.empty())
     finding.fixes.push_back(
-        Advice{say("install the triton that the installed torch requires in its metadata")});
+        Advice{message("install the triton that the installed torch requires in its metadata")});
   else if (wanted != import.target_version)
     finding.fixes.push_back(InstallPackages{{"triton==" + wanted}});
   else if (import.package == "mamba_ssm")
     finding.fixes.push_back(InstallPackages{{"mamba-ssm>=2.3"}});  // knows triton 3 (tested with 2.3.1)
   else
-    finding.fixes.push_back(Advice{say(
+    finding.fixes.push_back(Advice{message(
         "install a release of {} that supports triton {}: torch pins that triton", import.package, wanted)});
   return finding;
 }
@@ -218,17 +219,18 @@ std::optional<Finding> fails_at_import(const Snapshot& snapshot) {
     if ((offer.offer != Offer::No && offer.offer != Offer::Absent) ||
         (whole != nullptr && whole->outcome == "ok"))
       continue;
-    const std::string package = imports[i].package + which_copy(snapshot, imports[i].package);
+    const Message package = which_copy(snapshot, imports[i].package, "");
     const std::string statement = import_statement(imports[i]);
     if (offer.offer == Offer::Absent)
       return triton_finding(snapshot, i,
-                            say("`import {}` reaches `{}` ({}), but triton is not installed", package,
-                                statement, import_place(imports[i])),
+                            message("`import {}` reaches `{}` ({}), but triton is not installed", package,
+                                    statement, import_place(imports[i])),
                             offer.evidence);
-    return triton_finding(snapshot, i,
-                          say("`import {}` reaches `{}` ({}), which triton {} does not provide: {}", package,
-                              statement, import_place(imports[i]), imports[i].target_version, offer.why),
-                          offer.evidence);
+    return triton_finding(
+        snapshot, i,
+        message("`import {}` reaches `{}` ({}), which triton {} does not provide: {}", package, statement,
+                import_place(imports[i]), imports[i].target_version, offer.why),
+        offer.evidence);
   }
   return std::nullopt;
 }
@@ -246,9 +248,9 @@ void fail_at_their_call(const Snapshot& snapshot, std::vector<Finding>& findings
     if (offer.offer != Offer::No || !said.insert(use.package + " " + name).second) continue;
     findings.push_back(triton_finding(
         snapshot, i,
-        say("{} uses {} ({}), which triton {} does not have: the import works, but the kernel does not "
-            "compile",
-            release(use.package, use.version), name, import_place(use), use.target_version),
+        message("{} uses {} ({}), which triton {} does not have: the import works, but the kernel does not "
+                "compile",
+                release(use.package, use.version), name, import_place(use), use.target_version),
         offer.evidence));
   }
 }
@@ -269,9 +271,9 @@ std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
   const auto at = static_cast<std::size_t>(user - imports.begin());
   Finding finding = triton_finding(
       snapshot, at,
-      say("triton {} is installed, but torch pins {}: whether kernels compile is only seen when they are "
-          "called",
-          user->target_version, pin),
+      message("triton {} is installed, but torch pins {}: whether kernels compile is only seen when they are "
+              "called",
+              user->target_version, pin),
       {{"/packages/value/imports/" + std::to_string(at) + "/target_version", user->target_version}});
   finding.severity_override = Severity::Warning;
   return finding;

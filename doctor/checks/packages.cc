@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"
 
@@ -16,10 +16,10 @@ std::string observation_pointer(const Snapshot& snapshot, const Observation& see
 std::string import_pointer(std::size_t import) { return "/packages/value/imports/" + std::to_string(import); }
 
 // The failure of an import as a clause.
-std::string what_it_said(const Observation& seen) {
-  if (seen.outcome == "timeout") return say("its import does not return");
-  if (seen.outcome == "crashed") return say("its import kills the process");
-  return say("its import fails with {}: {}", seen.exception, seen.message);
+Message what_it_said(const Observation& seen) {
+  if (seen.outcome == "timeout") return message("its import does not return");
+  if (seen.outcome == "crashed") return message("its import kills the process");
+  return message("its import fails with {}: {}", seen.exception, seen.message);
 }
 
 // From an import of the target in a child, without the guard that the package puts around it.
@@ -32,7 +32,7 @@ std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImp
       const auto lacking = std::ranges::find(seen.lacks, import.name);
       if (lacking == seen.lacks.end()) return Offering{Offer::Yes, "", "", {}};
       return Offering{Offer::No,
-                      say("an import shows that it has no {}", import.name),
+                      message("an import shows that it has no {}", import.name),
                       "",
                       {{pointer + "/lacks/" + std::to_string(lacking - seen.lacks.begin()), import.name}}};
     }
@@ -67,7 +67,7 @@ Offering of_module(const Snapshot& snapshot, const std::string& module) {
     if (!obstacle) return {Offer::Unknown, "", module, {}};
     if (obstacle->empty()) return {Offer::Yes, "", module, {}};
     return {Offer::No,
-            say("{} cannot be loaded: {}", (*copy)->path, *obstacle),
+            message("{} cannot be loaded: {}", (*copy)->path, *obstacle),
             module,
             {copy->at("path", (*copy)->path)}};
   }
@@ -75,10 +75,10 @@ Offering of_module(const Snapshot& snapshot, const std::string& module) {
   for (const Copy& other : copies(snapshot))
     if (other->module == module && other->sys_path_index >= 0)
       return {Offer::No,
-              say("import uses none of the files of {}", module),
+              message("import uses none of the files of {}", module),
               module,
               {other.at("path", other->path)}};
-  return {Offer::Absent, say("{} is not installed", module), module, {}};
+  return {Offer::Absent, message("{} is not installed", module), module, {}};
 }
 
 // A compiled module that the package imports without a guard and that does not load; `import
@@ -157,10 +157,13 @@ std::string release(const std::string& name, const std::string& version) {
   return version.empty() ? name : name + " " + version;
 }
 
-std::string which_copy(const Snapshot& snapshot, const std::string& package) {
+Message which_copy(const Snapshot& snapshot, const std::string& package, const std::string& version) {
   const auto& all = snapshot.packages.value.found;
   const auto found = std::ranges::find(all, package, &PackageFound::name);
-  return found != all.end() && found->current_folder ? say(" (the copy in the current directory)") : "";
+  const std::string named = release(package, version);
+  return found != all.end() && found->current_folder
+             ? message("{} (the copy in the current directory)", named)
+             : Message(named);
 }
 
 // The module that the target's distribution brings, else one that is named after it, else the

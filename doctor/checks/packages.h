@@ -15,7 +15,7 @@ enum class Offer { Yes, No, Absent, Unknown };
 // import, the module under diagnosis below the target, the files.
 struct Offering {
   Offer offer = Offer::Unknown;
-  std::string why;     // for No, in a sentence's half
+  Message why;         // for No, in a sentence's half
   std::string module;  // the module under diagnosis that fails below it
   std::vector<Evidence> evidence;
   std::string lacks =
@@ -32,8 +32,8 @@ std::string missing_package(const Observation& seen);
 std::string import_statement(const PackageImport& import);                 // "from a import b"
 std::string import_place(const PackageImport& import);                     // "a.py:3"
 std::string release(const std::string& name, const std::string& version);  // "mamba_ssm 2.3.1"
-// " (the copy in the current folder)" if import takes that copy of the package, else "".
-std::string which_copy(const Snapshot& snapshot, const std::string& package);
+// The release of a package, and whether import takes the copy in the current directory.
+Message which_copy(const Snapshot& snapshot, const std::string& package, const std::string& version);
 // The module of the finding: one that the sibling brings, so that everything about both is grouped
 // together, else the sibling itself.
 std::string module_beside(const Snapshot& snapshot, const PackageImport& import);

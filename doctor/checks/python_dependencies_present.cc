@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
@@ -94,15 +94,15 @@ Needed needed(const Snapshot& snapshot, const std::string& package, const Absenc
   return {package, true};
 }
 
-std::string who_requires(const MissingRequirement& asked) {
-  return say("{} requires {}", release(asked.distribution, asked.version), asked.requirement);
+Message who_requires(const MissingRequirement& asked) {
+  return message("{} requires {}", release(asked.distribution, asked.version), asked.requirement);
 }
 
-std::string how_it_failed(const Observation& seen) {
+Message how_it_failed(const Observation& seen) {
   if (seen.raised_at.empty())
-    return say("`import {}` fails with {}: {}", seen.module, seen.exception, seen.message);
-  return say("`import {}` fails at {} with {}: {}", seen.module, seen.raised_at, seen.exception,
-             seen.message);
+    return message("`import {}` fails with {}: {}", seen.module, seen.exception, seen.message);
+  return message("`import {}` fails at {} with {}: {}", seen.module, seen.raised_at, seen.exception,
+                 seen.message);
 }
 
 // scankit knows how to install these two without a compiler.
@@ -113,8 +113,8 @@ Fix repair(const std::string& package, const Needed& wanted) {
 }
 
 // What proves it, best first: an observed failure, else the line that reaches the import.
-std::vector<std::string> reasons(const Snapshot& snapshot, const Absence& absence) {
-  std::vector<std::string> said_of_it;
+std::vector<Message> reasons(const Snapshot& snapshot, const Absence& absence) {
+  std::vector<Message> said_of_it;
   std::vector<std::string> failing;
   for (const std::size_t i : absence.observations) {
     const Observation& seen = snapshot.observations.value[i];
@@ -123,12 +123,12 @@ std::vector<std::string> reasons(const Snapshot& snapshot, const Absence& absenc
   }
   if (failing.size() > 1) {
     failing.erase(failing.begin());
-    said_of_it.push_back(say("these fail for the same reason: {}", join(failing)));
+    said_of_it.push_back(message("these fail for the same reason: {}", join(failing)));
   }
   for (const std::size_t i : absence.requirements) {
     const MissingRequirement& asked = snapshot.missing_requirements.value[i];
     if (absence.observations.empty() && !asked.file.empty())
-      said_of_it.push_back(say("`import {}` reaches it at {}:{}", asked.root, asked.file, asked.line));
+      said_of_it.push_back(message("`import {}` reaches it at {}:{}", asked.root, asked.file, asked.line));
     if (i == absence.requirements.front() ||
         asked.distribution != snapshot.missing_requirements.value[absence.requirements.front()].distribution)
       said_of_it.push_back(who_requires(asked));
@@ -167,15 +167,15 @@ Finding dependency_finding(const Snapshot& snapshot, const std::string& package,
   Finding finding{.cause = Cause::MissingPythonDependency,
                   .subject = package,
                   .module = root,
-                  .summary = say("{} is not installed", package),
+                  .summary = message("{} is not installed", package),
                   .evidence = {},
                   .fixes = {repair(package, wanted)}};
-  std::vector<std::string> parts{finding.summary};
-  for (std::string& reason : reasons(snapshot, absence)) parts.push_back(std::move(reason));
+  std::vector<Message> parts{finding.summary};
+  for (Message& reason : reasons(snapshot, absence)) parts.push_back(std::move(reason));
   if (wanted.guessed)
-    parts.push_back(say(
+    parts.push_back(message(
         "that its distribution is also called {} is a guess: no installed package refers to it", package));
-  finding.summary = clauses(parts);
+  finding.summary = clauses_of(parts);
   add_evidence(snapshot, absence, finding);
   return finding;
 }
@@ -205,11 +205,11 @@ Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
     requirements.push_back(asked.requirement);
     add_evidence(snapshot, absence, finding);
   }
-  std::vector<std::string> parts;
-  for (const auto& [asker, asks] : askers) parts.push_back(say("{} requires {}", asker, join(asks)));
-  finding.summary =
-      say_n(requirements.size(), "{}, which is not installed; no import that was examined reaches it",
-            "{}: none of them is installed, and no import that was examined reaches one", clauses(parts));
+  std::vector<Message> parts;
+  for (const auto& [asker, asks] : askers) parts.push_back(message("{} requires {}", asker, join(asks)));
+  finding.summary = message_n(
+      requirements.size(), "{}, which is not installed; no import that was examined reaches it",
+      "{}: none of them is installed, and no import that was examined reaches one", clauses_of(parts));
   finding.fixes.push_back(InstallPackages{requirements});
   return finding;
 }
@@ -237,9 +237,9 @@ CheckResult python_dependencies_present(const Snapshot& snapshot) {
   return result;
 }
 
-std::string nothing_to_look_at(const Snapshot& snapshot) {
+Message nothing_to_look_at(const Snapshot& snapshot) {
   const bool read = snapshot.missing_requirements.state != ProbeState::NotRun;
-  return read || snapshot.observations.present() ? "" : say("what the packages require was not read");
+  return read || snapshot.observations.present() ? "" : message("what the packages require was not read");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 // observed, and never healthy.
 #include <algorithm>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
@@ -28,10 +28,10 @@ void withdraw(Report& report, const Observation& seen) {
     for (Finding& finding : outcome.findings) {
       if (finding.module != seen.module || finding.severity() != Severity::Error) continue;
       finding.severity_override = Severity::Note;
-      finding.summary =
-          seen.file.empty()
-              ? say("{} - withdrawn: its import was observed to work", finding.summary)
-              : say("{} - withdrawn: its import was observed to work from {}", finding.summary, seen.file);
+      finding.summary = seen.file.empty()
+                            ? message("{} - withdrawn: its import was observed to work", finding.summary)
+                            : message("{} - withdrawn: its import was observed to work from {}",
+                                      finding.summary, seen.file);
       finding.fixes.clear();
     }
   }
@@ -67,11 +67,11 @@ bool explained(const Report& report, const std::string& module) {
   });
 }
 
-std::string import_in_words(const Observation& seen) {
-  if (seen.variant == "start") return retold(seen.message);
+Message import_in_words(const Observation& seen) {
+  if (seen.variant == "start") return seen.message;
   if (seen.variant == "torch-first")
-    return say("`import {}` after torch fails with {}: {}", seen.module, seen.exception, seen.message);
-  return say("`import {}` fails with {}: {}", seen.module, seen.exception, seen.message);
+    return message("`import {}` after torch fails with {}: {}", seen.module, seen.exception, seen.message);
+  return message("`import {}` fails with {}: {}", seen.module, seen.exception, seen.message);
 }
 
 Outcome* outcome_of(Report& report, std::string_view check) {
@@ -102,9 +102,9 @@ void add_as_read(Outcome& outcome, const Snapshot& snapshot, const Observation& 
       {.cause = cause,
        .subject = copy ? copy->extension->path : seen.module,
        .module = seen.module,
-       .summary = say("{}: {}", import_in_words(seen), seen.reading),
+       .summary = message("{}: {}", import_in_words(seen), seen.reading),
        .evidence = {{"/observations/value/" + std::to_string(at) + "/message", seen.message}},
-       .fixes = module_fixes(snapshot, seen.module, std::string(info(cause).next_step)),
+       .fixes = module_fixes(snapshot, seen.module, table_text(info(cause).next_step)),
        // It has ended an import, however mild the cause usually is.
        .severity_override = Severity::Error});
   outcome.state = CheckState::Found;
@@ -117,9 +117,9 @@ void add_unexplained(Report& report, const Observation& seen) {
   if (outcome == nullptr) return;
   if (const auto cause = cause_from_slug(seen.reads_as))
     return add_as_read(*outcome, report.snapshot, seen, *cause);
-  outcome->why =
-      clauses({outcome->why, seen.reading.empty() ? say("{}, and no check explains it", import_in_words(seen))
-                                                  : say("{}: {}", import_in_words(seen), tr(seen.reading))});
+  outcome->why = clauses_of(
+      {outcome->why, seen.reading.empty() ? message("{}, and no check explains it", import_in_words(seen))
+                                          : message("{}: {}", import_in_words(seen), seen.reading)});
   if (outcome->findings.empty()) outcome->state = CheckState::Unknown;
   outcome->could_hide_error = true;
 }
@@ -155,8 +155,8 @@ void weigh_parts(Report& report, const AskedPackage& package, const Observation&
       if (!imports && !lacks && !names_another_part(report, package, seen, finding)) continue;
       finding.severity_override = Severity::Warning;
       if (imports)
-        finding.summary = say("{}; `import {}` still works, without the contents of this file",
-                              finding.summary, package.name);
+        finding.summary = message("{}; `import {}` still works, without the contents of this file",
+                                  finding.summary, package.name);
     }
 }
 

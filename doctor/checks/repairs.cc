@@ -19,8 +19,8 @@ std::vector<Fix> module_or(const Snapshot& snapshot, const std::string& module, 
 }
 
 // The line end separates the two; report/fixes.cc takes the advice apart again.
-Fix shell_advice(const std::string& words, const std::string& command) {
-  return Advice{words + "\n" + command};
+Fix shell_advice(const Message& words, const std::string& command) {
+  return Advice{message("{}\n{}", words, command)};
 }
 
 std::string export_line(const std::string& name, const std::string& value) {
@@ -55,7 +55,7 @@ const Distribution* owner(const Snapshot& snapshot, const std::string& name) {
 
 }  // namespace
 
-std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise,
+std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise,
                                std::vector<std::pair<std::string, std::string>> environment) {
   std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
   const Distribution* distribution = owner(snapshot, copy->distribution);
@@ -74,7 +74,7 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
   return fixes;
 }
 
-std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise) {
+std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise) {
   const Distribution* distribution = owner(snapshot, copy->distribution);
   // The same wheel, or conda's package, contains the file as it was.
   const bool again = distribution && (!distribution->conda_channel.empty() ||

@@ -12,7 +12,7 @@ namespace scankit {
 std::vector<Fix> module_or(const Snapshot& snapshot, const std::string& module, Fix otherwise);
 
 // Advice with a line for the user's own shell, which report/fixes.cc prints as the command.
-Fix shell_advice(const std::string& words, const std::string& command);
+Fix shell_advice(const Message& words, const std::string& command);
 
 // "export NAME=VALUE", quoted where the shell needs it.
 std::string export_line(const std::string& name, const std::string& value);

@@ -62,12 +62,12 @@ bool advises_a_command(const Finding& finding) {
     if (advice == nullptr) return false;
     return std::ranges::any_of(
         std::array{"pip install", "uv pip", "cmake -S", "export ", "scankit ", "ldconfig"},
-        [&](const char* word) { return advice->text.find(word) != std::string::npos; });
+        [&](const char* word) { return advice->text.english().find(word) != std::string::npos; });
   });
 }
 
 bool is_withdrawn(const Finding& finding) {
-  return finding.summary.find(" - withdrawn: ") != std::string::npos;
+  return finding.summary.english().find(" - withdrawn: ") != std::string::npos;
 }
 
 TEST(Repairs, ComeWithEveryFinding) {

@@ -2,7 +2,7 @@
 #include <exception>
 #include <utility>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/root_cause.h"
@@ -29,15 +29,15 @@ namespace {
 // Why a check cannot run: a fact says that there is nothing to look at, or a fact is not known. The first
 // reason counts.
 struct Missing {
-  std::string absent, unknown;
+  Message absent, unknown;
   bool left_out = false;  // absent since this snapshot was taken without it
 };
 
 // Absent makes a check not applicable, Failed and NotRun make it unknown (ARCHITECTURE.md, decision 4).
 template <class T>
-void look_at_fact(const Probed<T>& fact, const std::string& name, Missing& missing) {
+void look_at_fact(const Probed<T>& fact, const Message& name, Missing& missing) {
   if (fact.present()) return;
-  const std::string why = name + ": " + why_missing(fact);
+  const Message why = message("{}: {}", name, why_missing(fact));
   if (fact.state == ProbeState::Absent && missing.absent.empty()) missing.absent = why;
   if ((fact.state == ProbeState::Failed || fact.state == ProbeState::NotRun) && missing.unknown.empty())
     missing.unknown = why;
@@ -46,39 +46,39 @@ void look_at_fact(const Probed<T>& fact, const std::string& name, Missing& missi
 // Looks at the facts about the whole environment that the check needs.
 Missing whole_facts(unsigned needs, const Snapshot& snapshot) {
   Missing missing;
-  if (needs & kPython) look_at_fact(snapshot.python, say("Python"), missing);
-  if (needs & kTorch) look_at_fact(snapshot.torch, say("torch"), missing);
-  if (needs & kExtensions) look_at_fact(snapshot.extensions, say("modules"), missing);
-  if (needs & kGpus) look_at_fact(snapshot.gpus, say("GPUs"), missing);
+  if (needs & kPython) look_at_fact(snapshot.python, message("Python"), missing);
+  if (needs & kTorch) look_at_fact(snapshot.torch, message("torch"), missing);
+  if (needs & kExtensions) look_at_fact(snapshot.extensions, message("modules"), missing);
+  if (needs & kGpus) look_at_fact(snapshot.gpus, message("GPUs"), missing);
   // A snapshot of an earlier release does not contain them, so there is nothing to look at.
   if ((needs & kPackages) && snapshot.packages.state != ProbeState::NotRun)
-    look_at_fact(snapshot.packages, say("packages"), missing);
+    look_at_fact(snapshot.packages, message("packages"), missing);
   else if ((needs & kPackages) && missing.absent.empty())
-    missing = {say("the packages around the modules were not read"), missing.unknown, true};
+    missing = {message("the packages around the modules were not read"), missing.unknown, true};
   // That nothing imports a module is an answer, and no reason to skip the check.
   if ((needs & kImporters) && snapshot.importers.state != ProbeState::Absent)
-    look_at_fact(snapshot.importers, say("importers"), missing);
+    look_at_fact(snapshot.importers, message("importers"), missing);
   if ((needs & kLog) && snapshot.log.state == ProbeState::NotRun)
-    missing.absent = say("no log was given");
+    missing.absent = message("no log was given");
   else if (needs & kLog)
-    look_at_fact(snapshot.log, say("log"), missing);
+    look_at_fact(snapshot.log, message("log"), missing);
   // There is no source directory, or the snapshot is from before they were examined: nothing is
   // going to be built.
   const bool no_sources =
       snapshot.sources.state == ProbeState::Absent || snapshot.sources.state == ProbeState::NotRun;
   if ((needs & kSources) && no_sources && missing.absent.empty()) {
-    missing.absent = say("no source directory");
-    missing.unknown.clear();
+    missing.absent = message("no source directory");
+    missing.unknown = {};
   }
-  if ((needs & kSources) && !no_sources) look_at_fact(snapshot.sources, say("sources"), missing);
+  if ((needs & kSources) && !no_sources) look_at_fact(snapshot.sources, message("sources"), missing);
   if ((needs & kSources) && snapshot.sources.present())
-    look_at_fact(snapshot.build_tools, say("build tools"), missing);
+    look_at_fact(snapshot.build_tools, message("build tools"), missing);
   return missing;
 }
 
 // What partial_facts() returns; `usable` counts the files whose contents are known.
 struct Partial {
-  std::vector<std::string> unknown, not_checked;
+  std::vector<Message> unknown, not_checked;
   std::size_t usable = 0;
 };
 
@@ -90,19 +90,20 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
   const std::string machine = interpreter_machine(snapshot);
   for (const Copy& copy : selected_copies(snapshot)) {
     const std::string& state = copy->file_state;
-    const auto about = [&](const Message& detail, const std::string& otherwise) {
-      const std::string said_of_it = detail.empty() ? otherwise : tr(detail);
-      return said_of_it.find(copy->path) != std::string::npos ? said_of_it : copy->path + ": " + said_of_it;
+    const auto about = [&](const Message& detail, const Message& otherwise) {
+      const Message& problem = detail.empty() ? otherwise : detail;
+      const bool names_it = problem.english().find(copy->path) != std::string::npos;
+      return names_it ? problem : message("{}: {}", copy->path, problem);
     };
     if (state == "unreadable" || state == "vanished")
       partial.unknown.push_back(
-          about(copy->file_detail, state == "vanished" ? say("disappeared") : say("unreadable")));
+          about(copy->file_detail, state == "vanished" ? message("disappeared") : message("unreadable")));
     else if ((needs & (kImages | kClosures)) && state != "elf")
-      partial.not_checked.push_back(about("", say("not a complete library")));
+      partial.not_checked.push_back(about("", message("not a complete library")));
     else if ((needs & kClosures) && !machine.empty() && !copy->machine.empty() && copy->machine != machine)
-      partial.not_checked.push_back(about("", say("built for {}", copy->machine)));
+      partial.not_checked.push_back(about("", message("built for {}", copy->machine)));
     else if ((needs & kClosures) && !copy->resolved)
-      partial.unknown.push_back(about(copy->resolution_note, say("its libraries were not resolved")));
+      partial.unknown.push_back(about(copy->resolution_note, message("its libraries were not resolved")));
     else
       ++partial.usable;
     if (!(needs & kClosures) || !copy->resolved) continue;
@@ -117,8 +118,8 @@ Partial partial_facts(unsigned needs, const Snapshot& snapshot) {
 // The order: a lone log, missing facts, not_applicable, and only then the check itself. What
 // partial_facts() adds can turn a pass into Unknown, but never removes a finding.
 Outcome run_check(const Check& check, const Snapshot& snapshot) {
-  Outcome outcome{.check = std::string(check.id), .question = said(check.question)};
-  const auto end = [&](CheckState state, std::string why) {
+  Outcome outcome{.check = std::string(check.id), .question = table_text(check.question)};
+  const auto end = [&](CheckState state, Message why) {
     outcome.state = state;
     outcome.why = std::move(why);
     outcome.could_hide_error = state == CheckState::Unknown || state == CheckState::Crashed;
@@ -127,21 +128,21 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     return outcome;
   };
   if (!(check.needs & kLog) && snapshot.log.present() && snapshot.log.value.alone)
-    return end(CheckState::NotApplicable, say("only a log was given"));
-  const auto not_applicable = [&](const std::string& why, bool left_out = false) {
-    const std::string more = check.left_out == nullptr ? "" : check.left_out(snapshot);
+    return end(CheckState::NotApplicable, message("only a log was given"));
+  const auto not_applicable = [&](const Message& why, bool left_out = false) {
+    const Message more = check.left_out == nullptr ? Message() : check.left_out(snapshot);
     outcome.left_out = left_out || !more.empty();
     return end(CheckState::NotApplicable, more.empty() ? why : more);
   };
   const Missing missing = whole_facts(check.needs, snapshot);
   // One finding says so already, and the verdict cannot be healthy (report/fold.cc).
   if (!missing.unknown.empty() && broken_environment(snapshot))
-    return not_applicable(say("the active environment's Python cannot be used"));
+    return not_applicable(message("the active environment's Python cannot be used"));
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);
   if (!missing.absent.empty()) return not_applicable(missing.absent, missing.left_out);
   try {
     if (check.not_applicable != nullptr)
-      if (const std::string why = check.not_applicable(snapshot); !why.empty()) return not_applicable(why);
+      if (const Message why = check.not_applicable(snapshot); !why.empty()) return not_applicable(why);
     CheckResult result = check.run(snapshot);
     if (check.needs & (kContents | kImages | kClosures)) {
       const Partial partial = partial_facts(check.needs, snapshot);
@@ -149,7 +150,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
       const bool nothing_left =
           partial.usable == 0 && partial.unknown.empty() && !partial.not_checked.empty();
       if (nothing_left && result.findings.empty() && result.unknown.empty())
-        return end(CheckState::NotApplicable, join(partial.not_checked, "; "));
+        return end(CheckState::NotApplicable, clauses_of(partial.not_checked));
       result.unknown.insert(result.unknown.end(), partial.unknown.begin(), partial.unknown.end());
       result.not_checked.insert(result.not_checked.end(), partial.not_checked.begin(),
                                 partial.not_checked.end());
@@ -159,7 +160,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     const auto state = !outcome.findings.empty() ? CheckState::Found
                        : !result.unknown.empty() ? CheckState::Unknown
                                                  : CheckState::Passed;
-    end(state, join(result.unknown, "; "));
+    end(state, clauses_of(result.unknown));
     // A check with a finding can also leave something open.
     outcome.could_hide_error = !result.unknown.empty();
     return outcome;

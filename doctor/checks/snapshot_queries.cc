@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/model/oldest.h"
@@ -86,19 +86,19 @@ bool suffix_fits(const Snapshot& snapshot, const Extension& extension) {
 
 // The same order in which import would fail: the file, its machine, versions, libraries,
 // symbols, PyInit_.
-std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Extension& extension) {
+std::optional<Message> static_obstacle(const Snapshot& snapshot, const Extension& extension) {
   if (extension.file_state == "unreadable" || extension.file_state == "vanished") return std::nullopt;
-  if (extension.file_state != "elf") return say("not a complete shared library");
+  if (extension.file_state != "elf") return message("not a complete shared library");
   const std::string machine = interpreter_machine(snapshot);
   if (!machine.empty() && !extension.machine.empty() && extension.machine != machine)
-    return say("built for {}", extension.machine);
+    return message("built for {}", extension.machine);
   if (!extension.resolved) return std::nullopt;
-  if (!extension.unmet_versions.empty()) return say("needs {}", extension.unmet_versions.front().version);
+  if (!extension.unmet_versions.empty()) return message("needs {}", extension.unmet_versions.front().version);
   if (!extension.missing_libraries.empty())
-    return say("needs {}", extension.missing_libraries.front().soname);
+    return message("needs {}", extension.missing_libraries.front().soname);
   if (const std::size_t n = extension.missing_symbols.size(); n > 0)
-    return say_n(n, "{} unresolved symbol", "{} unresolved symbols", n);
-  return extension.has_init ? "" : say("exports no PyInit_{}", extension.module);
+    return message_n(n, "{} unresolved symbol", "{} unresolved symbols", n);
+  return extension.has_init ? Message() : message("exports no PyInit_{}", extension.module);
 }
 
 std::string interpreter_machine(const Snapshot& snapshot) {
@@ -174,15 +174,14 @@ bool is_bundled_module(std::string_view module) {
   return std::ranges::find(kShipped, module) != kShipped.end();
 }
 
-std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
-                              const std::string& otherwise) {
+std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module, const Message& otherwise) {
   if (is_bundled_module(module) && bundled_module_serves(snapshot)) return {InstallModule{module}};
   const auto torch = Version::parse(snapshot.torch.value.version);
   if (is_bundled_module(module) && torch && *torch < *Version::parse(kOldestTorch))
-    return {Advice{otherwise}, Advice{say("scankit's own {} needs torch {} or newer, and torch {} is "
-                                          "installed: install a newer torch, then "
-                                          "run scankit fix",
-                                          module, kOldestTorch, snapshot.torch.value.version)}};
+    return {Advice{otherwise}, Advice{message("scankit's own {} needs torch {} or newer, and torch {} is "
+                                              "installed: install a newer torch, then "
+                                              "run scankit fix",
+                                              module, kOldestTorch, snapshot.torch.value.version)}};
   return {Advice{otherwise}};
 }
 
@@ -199,12 +198,12 @@ const Observation* deciding_import(const Snapshot& snapshot, const std::string& 
   return bare;
 }
 
-std::string no_module_installed(const Snapshot& snapshot) {
-  return selected_copies(snapshot).empty() ? say("no module to check is installed") : "";
+Message no_module_installed(const Snapshot& snapshot) {
+  return selected_copies(snapshot).empty() ? message("no module to check is installed") : "";
 }
 
-std::string no_copy_found(const Snapshot& snapshot) {
-  return copies(snapshot).empty() ? say("no file of a module to check was found") : "";
+Message no_copy_found(const Snapshot& snapshot) {
+  return copies(snapshot).empty() ? message("no file of a module to check was found") : "";
 }
 
 // kLong is how a demangler writes std::string of the new ABI.

@@ -33,8 +33,8 @@ std::vector<Copy> whole_copies(const Snapshot& snapshot);     // selected, and a
 std::vector<Copy> resolved_copies(const Snapshot& snapshot);  // selected, and the closure was walked
 // For Check::not_applicable: no module under diagnosis is installed, or there is not even a file of one.
 // "" if there is.
-std::string no_module_installed(const Snapshot& snapshot);
-std::string no_copy_found(const Snapshot& snapshot);
+Message no_module_installed(const Snapshot& snapshot);
+Message no_copy_found(const Snapshot& snapshot);
 std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& module);
 
 // Whether import would take the file by its name: the last part of the module's name and one of the
@@ -42,7 +42,7 @@ std::optional<Copy> selected_copy(const Snapshot& snapshot, const std::string& m
 bool suffix_fits(const Snapshot& snapshot, const Extension& extension);
 // What import would stumble over in this file, in a few words; "" if the files say that it loads. Nothing
 // if they do not say.
-std::optional<std::string> static_obstacle(const Snapshot& snapshot, const Extension& extension);
+std::optional<Message> static_obstacle(const Snapshot& snapshot, const Extension& extension);
 
 // The machine of the interpreter ("x86_64"), from its own tag: a 32-bit or emulated interpreter differs
 // from the kernel.
@@ -65,17 +65,16 @@ const AskedPackage* asked_package(const Snapshot& snapshot, const std::string& m
 bool is_bundled_module(std::string_view module);  // scankit carries a module of that name
 // The repairs of a module whose file is useless here: scankit's own module if it works here, else
 // `otherwise` as advice.
-std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module,
-                              const std::string& otherwise);
+std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module, const Message& otherwise);
 
 // The same for a file that must be built again. They name its distribution, so that the report can print
 // the installer's own command. `environment` is passed to the set-up script (TORCH_CUDA_ARCH_LIST).
 // `otherwise` is used if the file belongs to no distribution.
-std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise,
+std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise,
                                std::vector<std::pair<std::string, std::string>> environment = {});
 // The same for a file that is not what its distribution installed: if it came as a binary (conda),
 // reinstalling the same release restores it.
-std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const std::string& otherwise);
+std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise);
 
 // The import that decides: the one after torch if there is one, else the bare one; nullptr if
 // none was made.

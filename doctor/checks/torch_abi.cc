@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
 #include "doctor/checks/snapshot_queries.h"
@@ -10,9 +10,9 @@
 namespace scankit {
 namespace {
 
-std::string symbol_in_words(const MissingSymbol& symbol) {
+Message symbol_in_words(const MissingSymbol& symbol) {
   if (symbol.near.empty()) return readable(symbol);
-  return say("{} (torch has {})", readable(symbol), symbol.near.front());
+  return message("{} (torch has {})", readable(symbol), symbol.near.front());
 }
 
 // The export tables of the installed torch decide, never its version: a module that was built for another
@@ -21,7 +21,8 @@ CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
   CheckResult result;
   const Torch& torch = snapshot.torch.value;
   if (torch.libraries.empty()) {
-    result.not_checked.push_back(say("{} has no libraries whose symbols could be compared", torch.location));
+    result.not_checked.push_back(
+        message("{} has no libraries whose symbols could be compared", torch.location));
     return result;
   }
   for (const Copy& copy : resolved_copies(snapshot)) {
@@ -32,24 +33,25 @@ CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
     for (const std::size_t i : drifted)
       finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
     if (const std::size_t n = drifted.size(); n > 0)
-      finding.summary = say_n(n, "it needs {} symbol that torch {} does not export: {}",
-                              "it needs {} symbols that torch {} does not export, such as {}", n,
-                              torch.version, symbol_in_words(copy->missing_symbols[drifted.front()]));
+      finding.summary = message_n(n, "it needs {} symbol that torch {} does not export: {}",
+                                  "it needs {} symbols that torch {} does not export, such as {}", n,
+                                  torch.version, symbol_in_words(copy->missing_symbols[drifted.front()]));
     // Libraries that only other releases have prove the same as symbols do.
     for (const std::size_t i : foreign) {
       const std::string& soname = copy->missing_libraries[i].soname;
-      finding.summary = finding.summary.empty()
-                            ? say("it needs {}, a library of other torch releases", soname)
-                            : say("{}; and {}, a library of other torch releases", finding.summary, soname);
+      finding.summary =
+          finding.summary.empty()
+              ? message("it needs {}, a library of other torch releases", soname)
+              : message("{}; and {}, a library of other torch releases", finding.summary, soname);
       finding.evidence.push_back(
           copy.at("missing_libraries", i, "soname", copy->missing_libraries[i].soname));
     }
     if (const std::string made_for = torch_words(copy->built_for); !made_for.empty())
-      finding.summary = say("{}; it was built for {}", finding.summary, made_for);
+      finding.summary = message("{}; it was built for {}", finding.summary, made_for);
     add_built_for(copy, finding);
     finding.evidence.push_back({"/torch/value/version", torch.version});
     finding.fixes =
-        rebuild_fixes(snapshot, copy, say("rebuild {} against torch {}", copy->module, torch.version));
+        rebuild_fixes(snapshot, copy, message("rebuild {} against torch {}", copy->module, torch.version));
     result.findings.push_back(finding);
   }
   return result;
@@ -73,30 +75,29 @@ void add_made_for(const BuiltFor& built_for, bool is_new, const std::string& ins
   const std::string made_for = torch_words(built_for);
   if (made_for.empty()) return;
   if (!is_new && std::ranges::find(built_for.releases, torch_minor(installed)) != built_for.releases.end()) {
-    finding.summary =
-        say("{}; its symbols match {}: it was built with -D_GLIBCXX_USE_CXX11_ABI=0, or for an older torch "
-            "that has the old strings",
-            finding.summary, made_for);
+    finding.summary = message(
+        "{}; its symbols match {}: it was built with -D_GLIBCXX_USE_CXX11_ABI=0, or for an older torch "
+        "that has the old strings",
+        finding.summary, made_for);
     return;
   }
   finding.summary =
-      is_new ? say("{}; it was built for {}, or without the torch's own -D_GLIBCXX_USE_CXX11_ABI=0",
-                   finding.summary, made_for)
-             : say("{}; it was built for {}, or with -D_GLIBCXX_USE_CXX11_ABI=0 for a torch that is not",
-                   finding.summary, made_for);
+      is_new ? message("{}; it was built for {}, or without the torch's own -D_GLIBCXX_USE_CXX11_ABI=0",
+                       finding.summary, made_for)
+             : message("{}; it was built for {}, or with -D_GLIBCXX_USE_CXX11_ABI=0 for a torch that is not",
+                       finding.summary, made_for);
 }
 
-std::string string_abi_in_words(bool is_new, std::size_t n, const std::string& torch,
-                                const std::string& name) {
+Message string_abi_in_words(bool is_new, std::size_t n, const std::string& torch, const std::string& name) {
   if (is_new)
-    return say_n(
+    return message_n(
         n,
         "it calls {} function of torch with the new C++ string ABI, which torch {} has with the old one: "
         "{}",
         "it calls {} functions of torch with the new C++ string ABI, which torch {} has with the old one, "
         "such as {}",
         n, torch, name);
-  return say_n(
+  return message_n(
       n, "it calls {} function of torch with the old C++ string ABI, which torch {} has with the new one: {}",
       "it calls {} functions of torch with the old C++ string ABI, which torch {} has with the new one, "
       "such as {}",
@@ -123,7 +124,7 @@ CheckResult string_abi_matches(const Snapshot& snapshot) {
     add_built_for(copy, finding);
     finding.evidence.push_back({"/torch/value/string_abi", torch.string_abi});
     finding.fixes =
-        rebuild_fixes(snapshot, copy, say("rebuild {} with torch's own string ABI", copy->module));
+        rebuild_fixes(snapshot, copy, message("rebuild {} with torch's own string ABI", copy->module));
     result.findings.push_back(finding);
   }
   return result;
@@ -151,25 +152,26 @@ bool names_may_be_a_missing_library_s(const Copy& copy) {
 // ever had them.
 Finding undefined(const Copy& copy, const std::vector<Evidence>& names, const std::string& demangled) {
   const std::size_t n = names.size();
-  return {
-      .cause = Cause::OwnSymbolUndefined,
-      .subject = copy->path,
-      .module = copy->module,
-      .summary = say_n(n, "it calls {} function of its own that it does not contain: {}",
-                       "it calls {} functions of its own that it does not contain, such as {}", n, demangled),
-      .evidence = names};
+  return {.cause = Cause::OwnSymbolUndefined,
+          .subject = copy->path,
+          .module = copy->module,
+          .summary = message_n(n, "it calls {} function of its own that it does not contain: {}",
+                               "it calls {} functions of its own that it does not contain, such as {}", n,
+                               demangled),
+          .evidence = names};
 }
 
 // torch has the names, in a library that the module does not need: it was linked without it.
 Finding never_linked(const Copy& copy, const std::vector<std::size_t>& names) {
   const MissingSymbol& first = copy->missing_symbols[names.front()];
   const std::size_t n = names.size();
-  Finding finding{.cause = Cause::OwnSymbolUndefined,
-                  .subject = copy->path,
-                  .module = copy->module,
-                  .summary = say_n(n, "it was not linked to {}, which exports {} symbol that it needs: {}",
-                                   "it was not linked to {}, which exports {} symbols that it needs: {}",
-                                   path_basename(first.exported_by_torch), n, first.name)};
+  Finding finding{
+      .cause = Cause::OwnSymbolUndefined,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = message_n(n, "it was not linked to {}, which exports {} symbol that it needs: {}",
+                           "it was not linked to {}, which exports {} symbols that it needs: {}",
+                           path_basename(first.exported_by_torch), n, first.name)};
   for (const std::size_t i : names)
     finding.evidence.push_back(copy.at("missing_symbols", i, "name", copy->missing_symbols[i].name));
   return finding;
@@ -193,7 +195,7 @@ CheckResult own_symbols_defined(const Snapshot& snapshot) {
       found.push_back(never_linked(copy, torch));
     for (Finding& finding : found) {
       finding.fixes = rebuild_fixes(
-          snapshot, copy, say("rebuild {} from a clean directory with all its sources", copy->module));
+          snapshot, copy, message("rebuild {} from a clean directory with all its sources", copy->module));
       result.findings.push_back(std::move(finding));
     }
   }
@@ -216,11 +218,11 @@ namespace {
 
 // This check tells where a fault comes from that others find, so facts that cannot be read hide
 // no error here.
-std::string no_module_uses_torch(const Snapshot& snapshot) {
+Message no_module_uses_torch(const Snapshot& snapshot) {
   if (!snapshot.torch.present() || !snapshot.extensions.present())
-    return say("torch or the modules could not be examined");
+    return message("torch or the modules could not be examined");
   return std::ranges::none_of(selected_copies(snapshot), [](const Copy& copy) { return copy->uses_torch; })
-             ? say("no checked module uses torch")
+             ? message("no checked module uses torch")
              : "";
 }
 
@@ -242,17 +244,17 @@ std::optional<Copy> copy_of(const Snapshot& snapshot, const ModuleTexts& texts) 
 // The file contains a path in pip's directory for isolated builds.
 Finding isolated(const Snapshot& snapshot, const Copy& copy, std::size_t at, const Evidence& missing) {
   const ModuleTexts& texts = snapshot.packages.value.texts[at];
-  return {
-      .cause = Cause::BuildIsolationWrongTorch,
-      .subject = texts.path,
-      .module = texts.module,
-      .summary = say("{} was compiled in a directory that pip creates for one build ({}), against the torch "
-                     "there, and needs symbols that the installed torch {} does not have",
-                     texts.path, texts.build_trace, snapshot.torch.value.version),
-      .evidence = {{"/packages/value/texts/" + std::to_string(at) + "/build_trace", texts.build_trace},
-                   missing},
-      .fixes =
-          module_fixes(snapshot, copy->module, say("rebuild {} with --no-build-isolation", copy->module))};
+  return {.cause = Cause::BuildIsolationWrongTorch,
+          .subject = texts.path,
+          .module = texts.module,
+          .summary =
+              message("{} was compiled in a directory that pip creates for one build ({}), against the torch "
+                      "there, and needs symbols that the installed torch {} does not have",
+                      texts.path, texts.build_trace, snapshot.torch.value.version),
+          .evidence = {{"/packages/value/texts/" + std::to_string(at) + "/build_trace", texts.build_trace},
+                       missing},
+          .fixes = module_fixes(snapshot, copy->module,
+                                message("rebuild {} with --no-build-isolation", copy->module))};
 }
 
 // Another package has brought the installed torch after the module was installed.
@@ -263,18 +265,18 @@ Finding exchanged(const Snapshot& snapshot, const Copy& copy, std::size_t at, co
       .cause = Cause::PipReplacedTorch,
       .subject = texts.path,
       .module = texts.module,
-      .summary =
-          say("torch {} was installed with {}, after {}; {} was built for another torch and needs symbols "
-              "that this one does not export",
-              snapshot.torch.value.version, packages.torch_brought_by, texts.module, texts.module),
+      .summary = message(
+          "torch {} was installed with {}, after {}; {} was built for another torch and needs symbols "
+          "that this one does not export",
+          snapshot.torch.value.version, packages.torch_brought_by, texts.module, texts.module),
       .evidence = {{"/packages/value/torch_brought_by", packages.torch_brought_by},
                    {"/packages/value/torch_installed", std::to_string(packages.torch_installed)},
                    {"/packages/value/texts/" + std::to_string(at) + "/installed",
                     std::to_string(texts.installed)},
                    missing},
-      .fixes = module_fixes(snapshot, copy->module, say("rebuild {} for this torch", copy->module))};
-  finding.fixes.push_back(
-      Advice{say("or install the previous torch again, and {} with --no-deps", packages.torch_brought_by)});
+      .fixes = module_fixes(snapshot, copy->module, message("rebuild {} for this torch", copy->module))};
+  finding.fixes.push_back(Advice{
+      message("or install the previous torch again, and {} with --no-deps", packages.torch_brought_by)});
   return finding;
 }
 
@@ -306,10 +308,10 @@ extern const Check kBuiltForThisTorch{.id = "built-for-this-torch",
 
 namespace {
 
-std::string none_with_pybind(const Snapshot& snapshot) {
+Message none_with_pybind(const Snapshot& snapshot) {
   const auto all = whole_copies(snapshot);
   const bool any = std::ranges::any_of(all, [](const Copy& copy) { return !copy->pybind_internals.empty(); });
-  return any ? "" : say("no checked module uses pybind11");
+  return any ? "" : message("no checked module uses pybind11");
 }
 
 // The observed import that failed because of a type, or nullptr. Modules with another internals id keep
@@ -329,15 +331,16 @@ Finding strangers(const Snapshot& snapshot, const Copy& copy, const Copy& other,
       .cause = Cause::PybindInternalsMismatch,
       .subject = copy->path,
       .module = copy->module,
-      .summary = say(
+      .summary = message(
           "its import fails with \"{}\": it keeps its types under {}, {} keeps them under {}, and neither "
           "finds those of the other",
           seen.message, copy->pybind_internals, other->module, other->pybind_internals),
       .evidence = {copy.at("pybind_internals", copy->pybind_internals),
                    other.at("pybind_internals", other->pybind_internals),
                    {"/observations/value/" + std::to_string(at) + "/message", seen.message}},
-      .fixes = rebuild_fixes(snapshot, copy,
-                             say("rebuild {} with the pybind11 release of {}", copy->module, other->module))};
+      .fixes =
+          rebuild_fixes(snapshot, copy,
+                        message("rebuild {} with the pybind11 release of {}", copy->module, other->module))};
 }
 
 // Any other module with another id is named; which one has the type is not known.

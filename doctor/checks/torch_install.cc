@@ -3,7 +3,7 @@
 #include <cctype>
 #include <sstream>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
@@ -73,7 +73,7 @@ std::string python_path_without(const Snapshot& snapshot, const std::string& fol
 
 // Python 3.11 and newer do not put the current directory on the path if PYTHONSAFEPATH is set.
 Fix uncover(const Snapshot& snapshot, const std::string& folder, const std::string& origin) {
-  const std::string words = say(
+  const Message words = message(
       "start Python from another directory, or remove {} from the path: it hides an installed torch", folder);
   const auto version = Version::parse(snapshot.python.value.version);
   if (origin == "pythonpath") return SetEnvironment{"PYTHONPATH", python_path_without(snapshot, folder)};
@@ -86,12 +86,12 @@ Fix uncover(const Snapshot& snapshot, const std::string& folder, const std::stri
 // installed torch, or an installation was interrupted.
 Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
   const std::string origin = origin_of(snapshot, torch.location);
-  Finding finding{
-      .cause = Cause::TorchIncomplete,
-      .subject = torch.location,
-      .module = "torch",
-      .summary = say("import uses torch from {}, which contains no compiled module torch/_C for this Python",
-                     torch.location)};
+  Finding finding{.cause = Cause::TorchIncomplete,
+                  .subject = torch.location,
+                  .module = "torch",
+                  .summary = message(
+                      "import uses torch from {}, which contains no compiled module torch/_C for this Python",
+                      torch.location)};
   if (origin == "cwd" || origin == "pythonpath" || origin.starts_with("pth:"))
     finding.fixes.push_back(uncover(snapshot, path_dirname(torch.location), origin));
   else
@@ -112,9 +112,9 @@ CheckResult torch_complete(const Snapshot& snapshot) {
     finding = {.cause = Cause::TorchIncomplete,
                .subject = torch.location,
                .module = "torch",
-               .summary = say_n(n, "torch {} cannot load: {}, which the loader does not find",
-                                "torch {} cannot load: {}, none of which the loader finds", torch.version,
-                                join(torch.missing_libraries)),
+               .summary = message_n(n, "torch {} cannot load: {}, which the loader does not find",
+                                    "torch {} cannot load: {}, none of which the loader finds", torch.version,
+                                    join(torch.missing_libraries)),
                .fixes = {bring_libraries(torch)}};
   }
   for (std::size_t i = 0; i < torch.missing_libraries.size(); ++i)
@@ -154,13 +154,14 @@ Fix cuda_build(const Snapshot& snapshot) {
   const std::string plain = version.substr(0, version.find('+'));
   if (of_the_distribution(snapshot.torch.value))
     return Advice{
-        say("create an environment of your own and install torch there: this torch is the distribution's "
-            "package, which has no CUDA build")};
+        message("create an environment of your own and install torch there: this torch is the distribution's "
+                "package, which has no CUDA build")};
   if (snapshot.build_tools.value.cpu_index)
-    return Advice{say(
+    return Advice{message(
         "install torch {} from an index of CUDA builds: PIP_INDEX_URL points to one of CPU builds", plain)};
   if (!is_release(plain))
-    return Advice{say("install a released CUDA build of torch: {} is not a release in any index", version)};
+    return Advice{
+        message("install a released CUDA build of torch: {} is not a release in any index", version)};
   return InstallPackages{{"torch==" + plain}, true};
 }
 
@@ -177,7 +178,8 @@ CheckResult torch_has_cuda(const Snapshot& snapshot) {
       finding.evidence.push_back(copy.at("missing_libraries", i, "soname", parts.back()));
     }
     if (parts.empty()) continue;
-    finding.summary = say("it needs {}; torch {} is a CPU build", join(parts), snapshot.torch.value.version);
+    finding.summary =
+        message("it needs {}; torch {} is a CPU build", join(parts), snapshot.torch.value.version);
     finding.evidence.push_back({"/torch/value/cuda", ""});
     finding.fixes = {cuda_build(snapshot)};
     if (const auto fixes = module_fixes(snapshot, copy->module, "");
@@ -211,25 +213,25 @@ bool is_between_releases(const std::string& version) {
 }
 
 // Other checks report a torch that cannot be read; what its version would add hides no error.
-std::string no_torch(const Snapshot& snapshot) {
-  return snapshot.torch.present() ? "" : say("torch could not be examined");
+Message no_torch(const Snapshot& snapshot) {
+  return snapshot.torch.present() ? "" : message("torch could not be examined");
 }
 
 CheckResult torch_is_a_release(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   if (torch.version.empty() || !is_between_releases(torch.version)) return {};
-  return {
-      {{.cause = Cause::NgcPrereleaseTorch,
-        .subject = torch.location,
-        .module = "torch",
-        .summary =
-            say("torch {} is a state between two releases: modules built for either release may not match "
+  return {{{.cause = Cause::NgcPrereleaseTorch,
+            .subject = torch.location,
+            .module = "torch",
+            .summary = message(
+                "torch {} is a state between two releases: modules built for either release may not match "
                 "it, and only its exported symbols are decisive",
                 torch.version),
-        .evidence = {{"/torch/value/version", torch.version}},
-        .fixes = {Advice{say("build modules against exactly this torch, or install the scankit module")}}}},
-      {},
-      {}};
+            .evidence = {{"/torch/value/version", torch.version}},
+            .fixes = {Advice{
+                message("build modules against exactly this torch, or install the scankit module")}}}},
+          {},
+          {}};
 }
 
 }  // namespace
@@ -274,7 +276,7 @@ bool fails_for_want_of_torch(const Observation& seen, const Extension& file) {
          });
 }
 
-Finding import_order_finding(const Copy& copy, std::string summary) {
+Finding import_order_finding(const Copy& copy, Message summary) {
   Finding finding{.cause = Cause::TorchNotImportedFirst,
                   .subject = copy->path,
                   .module = copy->module,
@@ -293,8 +295,9 @@ void seen_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
     const Observation* seen = seen_package(snapshot, package.name);
     if (seen == nullptr || !fails_for_want_of_torch(*seen, *copy)) continue;
     Finding finding = import_order_finding(
-        copy, say("`import {}` fails: it reaches {} before anything has imported torch, which provides {}",
-                  package.name, copy->module, join(copy->needs_torch_first)));
+        copy,
+        message("`import {}` fails: it reaches {} before anything has imported torch, which provides {}",
+                package.name, copy->module, join(copy->needs_torch_first)));
     const auto at = static_cast<std::size_t>(seen - snapshot.observations.value.data());
     finding.evidence.push_back({"/observations/value/" + std::to_string(at) + "/message", seen->message});
     findings.push_back(std::move(finding));
@@ -309,8 +312,8 @@ void read_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
     const Observation* package = seen_package(snapshot, importer.package);
     if (package != nullptr) continue;  // what was seen says more
     Finding finding = import_order_finding(
-        copy, say("{}:{} imports {} before anything has imported torch, which provides {}", importer.file,
-                  importer.line, copy->module, join(copy->needs_torch_first)));
+        copy, message("{}:{} imports {} before anything has imported torch, which provides {}", importer.file,
+                      importer.line, copy->module, join(copy->needs_torch_first)));
     finding.evidence.push_back({"/importers/value/" + std::to_string(i) + "/file", importer.file});
     if (is_only_nearby(snapshot, importer)) finding.severity_override = Severity::Note;
     findings.push_back(std::move(finding));

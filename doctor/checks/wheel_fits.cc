@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
@@ -15,8 +15,8 @@
 namespace scankit {
 namespace {
 
-std::string no_wheel(const Snapshot& snapshot) {
-  return snapshot.wheels.empty() ? say("no wheel was given") : "";
+Message no_wheel(const Snapshot& snapshot) {
+  return snapshot.wheels.empty() ? message("no wheel was given") : "";
 }
 
 // The Python series of a tag: "cp311" is 3.11; "py3" is any minor version of 3.
@@ -101,30 +101,31 @@ class Judge {
 
   void run(CheckResult& result) {
     if (wheel_.tags_from.empty()) {
-      result.unknown.push_back(say("{}: neither its name nor its WHEEL file contains tags", wheel_.path));
+      result.unknown.push_back(message("{}: neither its name nor its WHEEL file contains tags", wheel_.path));
       return;
     }
     const Python& python = snapshot_.python.value;
     const auto version = Version::parse(python.version);
     if (!version)
-      result.unknown.push_back(say("{}: the version of this Python is not known", wheel_.path));
+      result.unknown.push_back(message("{}: the version of this Python is not known", wheel_.path));
     else if (!python_fits(python, *version, wheel_))
       add(result, Cause::PythonAbiTagMismatch,
           python.free_threaded
-              ? say("the wheel is built for {}; this is CPython {}, free-threaded", tags(), python.version)
-              : say("the wheel is built for {}; this is CPython {}", tags(), python.version),
+              ? message("the wheel is built for {}; this is CPython {}, free-threaded", tags(),
+                        python.version)
+              : message("the wheel is built for {}; this is CPython {}", tags(), python.version),
           {{pointer_ + "/python_tags/0", wheel_.python_tags.front()},
            {pointer_ + "/abi_tags/0", wheel_.abi_tags.front()},
            {"/python/value/version", python.version}},
-          say("build or download the wheel for this Python"));
+          message("build or download the wheel for this Python"));
     judge_platform(result);
   }
 
  private:
   std::string tags() const { return join(wheel_.python_tags, ".") + "-" + join(wheel_.abi_tags, "."); }
 
-  void add(CheckResult& result, Cause cause, const std::string& summary, std::vector<Evidence> evidence,
-           const std::string& advice) {
+  void add(CheckResult& result, Cause cause, const Message& summary, std::vector<Evidence> evidence,
+           const Message& advice) {
     result.findings.push_back({.cause = cause,
                                .subject = wheel_.path,
                                .module = wheel_.name.empty() ? path_basename(wheel_.path) : wheel_.name,
@@ -144,16 +145,16 @@ class Judge {
       if (platform && (machine.empty() || platform->machine == machine)) here.push_back(*platform);
     }
     if (here.empty())
-      return add(
-          result, Cause::WrongMachineArch,
-          say("the wheel is built for {}; this Python runs on linux {}", join(wheel_.platform_tags), machine),
-          {tag}, say("build or download the wheel for linux {}", machine));
+      return add(result, Cause::WrongMachineArch,
+                 message("the wheel is built for {}; this Python runs on linux {}",
+                         join(wheel_.platform_tags), machine),
+                 {tag}, message("build or download the wheel for linux {}", machine));
     // "linux_x86_64" promises nothing about the C library, and installers accept it.
     if (std::ranges::any_of(here, [](const Platform& p) { return p.libc.empty(); })) return;
     const LibC& libc = snapshot_.libc.value;
     const auto have = Version::parse(libc.version);
     if (!snapshot_.libc.present() || (libc.kind == "glibc" && !have)) {
-      result.unknown.push_back(say("{}: the C library of the target is not known", wheel_.path));
+      result.unknown.push_back(message("{}: the C library of the target is not known", wheel_.path));
       return;
     }
     std::string floor;
@@ -165,12 +166,12 @@ class Judge {
     }
     if (floor.empty())
       result.unknown.push_back(
-          say("{} is built for {}, this system has {}", wheel_.path, here.front().libc, libc.kind));
+          message("{} is built for {}, this system has {}", wheel_.path, here.front().libc, libc.kind));
     else
       add(result, Cause::GlibcTooOld,
-          say("the wheel needs glibc {}, this system has {}", floor, libc.version),
+          message("the wheel needs glibc {}, this system has {}", floor, libc.version),
           {tag, {"/libc/value/version", libc.version}},
-          say("use a wheel built for an older glibc, or build it on this system"));
+          message("use a wheel built for an older glibc, or build it on this system"));
   }
 
   const Snapshot& snapshot_;

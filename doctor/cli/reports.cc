@@ -20,23 +20,11 @@
 #include "doctor/report/text.h"
 
 namespace scankit {
-namespace {
 
-// Judges and folds in one language: the sentences of a report are formed while the checks run.
-Report judged(Snapshot snapshot, const Language* language) {
-  const Speaking speaking(language);
-  return diagnose(std::move(snapshot));
-}
+Diagnosis::Diagnosis(Snapshot snapshot) : english_(diagnose(std::move(snapshot))) {}
 
-}  // namespace
-
-Diagnosis::Diagnosis(Snapshot snapshot) : language_(spoken_language()) {
-  if (language_ != nullptr) translated_ = judged(snapshot, language_);
-  english_ = judged(std::move(snapshot), nullptr);
-}
-
-Diagnosis::Diagnosis(const std::function<Report()>& judge) : language_(spoken_language()) {
-  if (language_ != nullptr) translated_ = judge();
+Diagnosis::Diagnosis(const std::function<Report()>& judge) {
+  if (spoken_language() != nullptr) translated_ = judge();
   const Speaking english(nullptr);
   english_ = judge();
 }

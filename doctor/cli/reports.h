@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/base/say.h"
@@ -23,14 +24,16 @@ namespace scankit {
 class Diagnosis {
  public:
   explicit Diagnosis(Snapshot snapshot);
-  explicit Diagnosis(const std::function<Report()>& judge);  // which folds what it finds
+  explicit Diagnosis(Report report) : english_(std::move(report)) {}
+  // Calls `judge` once for each language in use: for reports with sentences of another command's answer,
+  // which are English texts and have to be translated (retold()).
+  explicit Diagnosis(const std::function<Report()>& judge);
   const Report& english() const { return english_; }
   // Text, Markdown and HTML are rendered in the user's language, all other formats in English.
   std::string rendered(std::string_view format, const SinkOptions& options) const;
   std::string text(const std::function<std::string(const Report&)>& render) const;  // for the user
 
  private:
-  const Language* language_;
   Report english_;
   std::optional<Report> translated_;
 };

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "doctor/base/message.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
@@ -61,7 +62,7 @@ struct ImportTorchFirst {
   std::string module;
 };
 struct Advice {
-  std::string text;
+  Message text;
 };  // nothing a program can do
 using Fix = std::variant<InstallModule, InstallModelPackage, InstallPackages, RebuildPackage, RemoveShadow,
                          SetEnvironment, ImportTorchFirst, Advice>;
@@ -75,7 +76,7 @@ struct Finding {
   Cause cause{};
   std::string subject;  // file or package
   std::string module;   // the module under diagnosis that it concerns, or "torch"
-  std::string summary;  // one sentence that holds the numbers
+  Message summary;      // one sentence that holds the numbers
   std::vector<Evidence> evidence;
   std::vector<Fix> fixes;
   std::optional<Cause> because_of;            // a symptom of that cause
@@ -87,12 +88,12 @@ struct Finding {
 enum class CheckState { Passed, Found, NotApplicable, Unknown, Crashed };
 struct Outcome {
   std::string check;  // kebab-case id
-  std::string question;
+  Message question;
   CheckState state = CheckState::Passed;
-  std::string why;                // NotApplicable, Unknown, Crashed: the fact that decides it
+  Message why;                    // NotApplicable, Unknown, Crashed: the fact that decides it
   bool could_hide_error = false;  // Unknown: makes the verdict unknown
   std::vector<Finding> findings;
-  std::vector<std::string> not_checked;  // parts of the question that had nothing to look at, one line each
+  std::vector<Message> not_checked;  // parts of the question that had nothing to look at, one line each
   bool not_asked = false;  // NotApplicable since the user gave nothing of the kind that the check looks at
   bool left_out = false;   // NotApplicable, but not for want of an object: `why` says what was not looked at
 };

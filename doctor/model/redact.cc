@@ -91,6 +91,18 @@ Json facts_only(Snapshot snapshot) {
   return Json::parse(snapshot_to_json(snapshot));
 }
 
+// Cleans the arguments of a sentence, so that it can still be translated. Where the whole sentence tells more
+// of its owner than its arguments do ("on login03"), it becomes a plain text.
+template <class Clean>
+void clean_message(Message& message, const Clean& clean) {
+  std::string whole = message.english();
+  clean(whole);
+  if constexpr (!std::is_invocable_v<const Clean&, const std::string&>) {
+    message.change_texts(clean);
+    if (message.english() != whole) message = Message(whole);
+  }
+}
+
 // Applies `clean` to every text that a fix holds.
 template <class Clean>
 struct CleanFix {
@@ -107,13 +119,13 @@ struct CleanFix {
   void operator()(RemoveShadow& fix) const { clean(fix.path); }
   void operator()(SetEnvironment& fix) const { clean(fix.value); }
   void operator()(ImportTorchFirst&) const {}
-  void operator()(Advice& fix) const { clean(fix.text); }
+  void operator()(Advice& fix) const { clean_message(fix.text, clean); }
 };
 
 template <class Clean>
 void clean_finding(Finding& finding, const Clean& clean) {
   clean(finding.subject);
-  clean(finding.summary);
+  clean_message(finding.summary, clean);
   for (Evidence& evidence : finding.evidence) clean(evidence.value);
   for (Fix& fix : finding.fixes) std::visit(CleanFix<Clean>{clean}, fix);
   if (finding.demanded_by) clean(finding.demanded_by->file);
@@ -124,8 +136,8 @@ void clean_answer(Report& report, const Clean& clean) {
   for (auto& [kind, file] : report.compared_with) clean(file);
   for (Finding& finding : report.findings) clean_finding(finding, clean);
   for (Outcome& outcome : report.outcomes) {
-    clean(outcome.why);
-    for (std::string& line : outcome.not_checked) clean(line);
+    clean_message(outcome.why, clean);
+    for (Message& line : outcome.not_checked) clean_message(line, clean);
     for (Finding& finding : outcome.findings) clean_finding(finding, clean);
   }
 }

@@ -164,7 +164,7 @@ TEST(Redacted, GivesOneThingOneNameInFactsAndFindings) {
   const std::string node = clean.snapshot.environment.at("MASTER_ADDR"),
                     index = clean.snapshot.environment.at("PIP_INDEX_URL");
   EXPECT_NE(node, "node17");
-  const std::string& summary = clean.findings.front().summary;
+  const std::string summary = english(clean.findings.front().summary);
   EXPECT_TRUE(summary.starts_with(node + " cannot reach host")) << summary;
   EXPECT_NE(summary.find(" or " + index.substr(8, index.find("/simple") - 8) + "; /mnt/user on host"),
             std::string::npos)

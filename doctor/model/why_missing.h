@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <string>
-
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
 
-// Why a fact is not there, in the language of the reader.
+// Why a fact is not there.
 template <class T>
-std::string why_missing(const Probed<T>& fact) {
-  return fact.note.empty() ? say("not probed") : fact.note.tr();
+Message why_missing(const Probed<T>& fact) {
+  return fact.note.empty() ? message("not probed") : fact.note;
 }
 
 }  // namespace scankit

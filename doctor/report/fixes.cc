@@ -66,7 +66,10 @@ struct Sentence {
   std::string operator()(const ImportTorchFirst& fix) const {
     return say("write `import torch` before `import {}`", fix.module);
   }
-  std::string operator()(const Advice& fix) const { return fix.text.substr(0, fix.text.find('\n')); }
+  std::string operator()(const Advice& fix) const {
+    const std::string text = tr(fix.text);
+    return text.substr(0, text.find('\n'));
+  }
 };
 
 struct Command {
@@ -84,8 +87,9 @@ struct Command {
   std::string operator()(const ImportTorchFirst&) const { return ""; }
   // shell_advice() of the checks puts a command for the user's shell on the second line.
   std::string operator()(const Advice& fix) const {
-    const auto end = fix.text.find('\n');
-    return end == std::string::npos ? "" : fix.text.substr(end + 1);
+    const std::string text = english(fix.text);
+    const auto end = text.find('\n');
+    return end == std::string::npos ? "" : text.substr(end + 1);
   }
 };
 

@@ -34,7 +34,7 @@ std::string annotation_line(std::string_view level, const Annotation& annotation
 // One annotation for each cause; its symptoms are part of the text. %0A is a line end in a message.
 Annotation annotation_of(const Report& report, std::size_t at) {
   const Finding& finding = report.findings[at];
-  std::string text = github_message(finding.subject + ": " + finding.summary);
+  std::string text = github_message(finding.subject + ": " + tr(finding.summary));
   std::size_t followers = 0;
   for (std::size_t i = at + 1; i < report.findings.size() && report.findings[i].because_of; ++i)
     if (++followers <= kMostFollowers)
@@ -80,7 +80,7 @@ std::string doctor_github(const Report& report) {
   }
   for (const Outcome& outcome : report.outcomes)
     if (is_open(outcome) && outcome.could_hide_error)
-      levels[1].push_back({"scankit: unknown", github_message(outcome.question + " " + outcome.why)});
+      levels[1].push_back({"scankit: unknown", github_message(tr(outcome.question) + " " + tr(outcome.why))});
   levels[0].insert(levels[0].begin(), {"scankit: " + verdict_line(report), summary(report)});
   if (const auto table = audit_table(report.snapshot))
     levels[0].insert(levels[0].begin() + 1, {say("scankit: every extension"), github_message(table->title)});

@@ -82,7 +82,7 @@ std::string section(const Finding& finding, const Snapshot& snapshot) {
   if (finding.because_of)
     out += paragraph("<span class=\"soft\">" + xml_escaped(say("because of")) + "</span> " +
                      code(info(*finding.because_of).slug));
-  out += paragraph(code(finding.subject)) + paragraph(xml_escaped(finding.summary));
+  out += paragraph(code(finding.subject)) + paragraph(xml_escaped(tr(finding.summary)));
   if (!finding.because_of) out += fixes_of(finding, snapshot);
   out += paragraph(xml_escaped(say("More:")) + " " + code("scankit explain " + std::string(cause.slug)));
   Rows rows;
@@ -98,8 +98,8 @@ std::string questions(const Report& report) {
   std::string out;
   Rows open, skipped, moot, passed;
   for (const Outcome& outcome : report.outcomes) {
-    const std::string question = xml_escaped(outcome.question);
-    if (is_open(outcome)) open.emplace_back(question, xml_escaped(outcome.why));
+    const std::string question = xml_escaped(tr(outcome.question));
+    if (is_open(outcome)) open.emplace_back(question, xml_escaped(tr(outcome.why)));
     if (outcome.state == CheckState::Passed) passed.emplace_back(question, xml_escaped(say("yes")));
   }
   for (const auto& [question, why] : not_checked(report))

@@ -46,7 +46,7 @@ Json finding_json(const Finding& finding, const Snapshot& snapshot) {
   const CauseInfo& cause = info(finding.cause);
   Json json{{"cause", cause.slug},        {"severity", severity_word(finding.severity())},
             {"subject", finding.subject}, {"module", or_null(finding.module)},
-            {"title", cause.title},       {"summary", finding.summary},
+            {"title", cause.title},       {"summary", english(finding.summary)},
             {"evidence", Json::array()},  {"fixes", Json::array()},
             {"because_of", nullptr},      {"next_step", cause.next_step}};
   for (const Evidence& evidence : finding.evidence)
@@ -97,7 +97,7 @@ Json checks_json(const Report& report) {
   std::vector<bool> taken(report.findings.size(), false);
   for (const Outcome& outcome : report.outcomes)
     checks.push_back({{"check", outcome.check},
-                      {"question", outcome.question},
+                      {"question", english(outcome.question)},
                       {"state", state_word(outcome.state)},
                       {"findings", places_of(outcome, report, taken)}});
   return checks;
@@ -116,15 +116,16 @@ void add_outcomes(const Report& report, Json& json) {
   // key would invalidate a reference to an older one.
   Json unknown = Json::array(), skipped = Json::array();
   for (const Outcome& outcome : report.outcomes) {
-    Json entry{{"check", outcome.check}, {"question", outcome.question}, {"why", outcome.why}};
+    Json entry{
+        {"check", outcome.check}, {"question", english(outcome.question)}, {"why", english(outcome.why)}};
     if (outcome.state == CheckState::NotApplicable) {
       skipped.push_back(entry);
       skipped.back()["asked"] = !outcome.not_asked;
       skipped.back()["applies"] = outcome.left_out;
     }
-    for (const std::string& part : outcome.not_checked) {
+    for (const Message& part : outcome.not_checked) {
       Json partial = entry;
-      partial["why"] = part;
+      partial["why"] = english(part);
       partial["applies"] = true;
       skipped.push_back(std::move(partial));
     }

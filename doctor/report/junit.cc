@@ -37,7 +37,8 @@ std::string attribute(std::string_view name, std::string_view value) {
 // A finding with its evidence and repairs, escaped, as the text of an element.
 std::string described(const Finding& finding, const Snapshot& snapshot) {
   std::string text = std::string(severity_word(finding.severity())) + ": " +
-                     std::string(info(finding.cause).slug) + ": " + finding.subject + ": " + finding.summary;
+                     std::string(info(finding.cause).slug) + ": " + finding.subject + ": " +
+                     tr(finding.summary);
   std::string out = xml_escaped(text) + "\n";
   for (const Evidence& evidence : finding.evidence)
     out += "  " + xml_escaped(evidence.fact + " = " + evidence.value) + "\n";
@@ -52,8 +53,8 @@ std::string output_of(const Outcome& outcome, const Snapshot& snapshot) {
   for (const Finding& finding : outcome.findings)
     if (finding.severity() != Severity::Error) out += described(finding, snapshot);
   if (outcome.state == CheckState::Found && !outcome.why.empty())
-    out += xml_escaped("unknown: " + outcome.why) + "\n";
-  for (const std::string& part : outcome.not_checked) out += xml_escaped("not checked: " + part) + "\n";
+    out += xml_escaped("unknown: " + tr(outcome.why)) + "\n";
+  for (const Message& part : outcome.not_checked) out += xml_escaped("not checked: " + tr(part)) + "\n";
   return out;
 }
 
@@ -64,7 +65,7 @@ std::string failure_of(const Outcome& outcome, const Snapshot& snapshot) {
     if (finding.severity() != Severity::Error) continue;
     if (slug.empty()) {
       slug = info(finding.cause).slug;
-      message = finding.summary;
+      message = tr(finding.summary);
     }
     text += described(finding, snapshot);
   }
@@ -79,16 +80,17 @@ std::string testcase(const Outcome& outcome, const Snapshot& snapshot) {
   if (kind == TestKind::Error)
     inner += "      <error" +
              attribute("type", outcome.state == CheckState::Crashed ? "check_failed" : "unknown") +
-             attribute("message", outcome.why) + "></error>\n";
+             attribute("message", tr(outcome.why)) + "></error>\n";
   if (kind == TestKind::Skipped)
-    inner += "      <skipped" +
-             attribute("message", (outcome.state == CheckState::Unknown ? "unknown: " : "") + outcome.why) +
-             "></skipped>\n";
+    inner +=
+        "      <skipped" +
+        attribute("message", (outcome.state == CheckState::Unknown ? "unknown: " : "") + tr(outcome.why)) +
+        "></skipped>\n";
   if (const std::string output = output_of(outcome, snapshot); !output.empty())
     inner += "      <system-out>" + output + "</system-out>\n";
   const std::string head = "    <testcase" +
                            attribute("classname", "scankit." + std::string(family(outcome.check))) +
-                           attribute("name", outcome.question);
+                           attribute("name", tr(outcome.question));
   return inner.empty() ? head + "></testcase>\n" : head + ">\n" + inner + "    </testcase>\n";
 }
 

@@ -47,7 +47,7 @@ void write_finding(std::string& out, const Finding& finding, const Snapshot& sna
   out += "**" + markdown_escaped(said(cause.title)) + "**";
   if (finding.because_of)
     out += " (" + say("because of {}", markdown_code(info(*finding.because_of).slug)) + ")";
-  out += "\n\n" + markdown_code(finding.subject) + "\n\n" + markdown_escaped(finding.summary) + "\n\n";
+  out += "\n\n" + markdown_code(finding.subject) + "\n\n" + markdown_escaped(tr(finding.summary)) + "\n\n";
   if (!finding.because_of) write_fixes(out, finding, snapshot);
   out += say("More: {}", markdown_code("scankit explain " + std::string(cause.slug))) + "\n\n";
   write_evidence(out, finding);
@@ -58,7 +58,8 @@ void write_open(std::string& out, const Report& report) {
   out += "### " + say("Unknown") + "\n\n" + columns(say("question"), say("reason"));
   for (const Outcome& outcome : report.outcomes)
     if (is_open(outcome))
-      out += "| " + markdown_escaped(outcome.question) + " | " + markdown_escaped(outcome.why) + " |\n";
+      out +=
+          "| " + markdown_escaped(tr(outcome.question)) + " | " + markdown_escaped(tr(outcome.why)) + " |\n";
   out += "\n";
 }
 

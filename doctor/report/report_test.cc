@@ -45,7 +45,7 @@ TEST(DoctorText, EndsWithTheCommandThatRepairs) {
 
 TEST(DoctorText, NeverEchoesBytesOfAFileRaw) {
   Report report = report_of("torch_symbols_resolve.drifted");
-  report.findings[0].summary += "\x1b]0;owned\x07";
+  report.findings[0].summary = english(report.findings[0].summary) + "\x1b]0;owned\x07";
   report.snapshot.torch.value.version = "\x1b[2J";
   for (const bool ascii : {true, false}) {
     const std::string text = doctor_text(report, {.ascii = ascii, .verbose = true});

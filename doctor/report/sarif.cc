@@ -48,7 +48,7 @@ Json location(const Finding& finding, const Snapshot& snapshot) {
 }
 
 std::string message(const Finding& finding, const Snapshot& snapshot) {
-  std::string words = finding.summary;
+  std::string words = tr(finding.summary);
   if (finding.because_of) words += " Because of " + std::string(info(*finding.because_of).slug) + ".";
   for (const Fix& fix : finding.fixes) words += " Repair: " + fix_or_command(fix, snapshot) + ".";
   return words;
@@ -82,8 +82,8 @@ Json notifications(const Report& report, std::size_t left_out) {
     const char* level = crashed ? "error" : outcome.could_hide_error ? "warning" : "note";
     list.push_back({{"descriptor", {{"id", outcome.check}}},
                     {"level", level},
-                    {"message", text(outcome.question + " " + (crashed ? "The check failed: " : "Unknown: ") +
-                                     outcome.why)}});
+                    {"message", text(tr(outcome.question) + " " +
+                                     (crashed ? "The check failed: " : "Unknown: ") + tr(outcome.why))}});
   }
   if (left_out > 0)
     list.push_back({{"level", "warning"},

@@ -27,7 +27,8 @@ Report hostile() {
   report.snapshot.python.value.kind = kHostile;
   for (Extension& file : report.snapshot.extensions.value) file.path = kHostile;
   for (Finding& finding : report.findings) {
-    finding.subject = finding.summary = finding.module = kHostile;
+    finding.subject = finding.module = kHostile;
+    finding.summary = kHostile;
     for (Evidence& evidence : finding.evidence) evidence.fact = evidence.value = kHostile;
     finding.fixes = {Advice{kHostile}, RemoveShadow{kHostile}, InstallPackages{{kHostile}},
                      SetEnvironment{kHostile, kHostile}};

@@ -24,7 +24,7 @@ std::string label(std::string name) { return in_column(std::move(name), 8); }
 template <class T>
 bool said_why_not(Page& page, const std::string& name, const Probed<T>& fact) {
   if (fact.present()) return false;
-  page.line(2, label(name) + why_missing(fact));
+  page.line(2, label(name) + tr(why_missing(fact)));
   return true;
 }
 
@@ -90,7 +90,7 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
 // flags, which say little by themselves. --verbose shows all of it.
 bool is_new(const Page& page, const Finding& finding, const Evidence& evidence) {
   return page.verbose() || (evidence.value.size() > 3 && finding.subject != evidence.value &&
-                            finding.summary.find(evidence.value) == std::string::npos);
+                            tr(finding.summary).find(evidence.value) == std::string::npos);
 }
 
 // A name for a fact: the last word of its JSON pointer, or for an entry of a list the name of the list.
@@ -143,7 +143,7 @@ void print_finding(Page& page, const Finding& finding, const Report& report) {
               ": " + said(info(finding.cause).title));
   if (finding.because_of) page.line(indent + 2, say("because of {}", info(*finding.because_of).slug));
   page.line(indent + 2, finding.subject);
-  page.line(indent + 2, finding.summary);
+  page.line(indent + 2, tr(finding.summary));
   const bool wanted = page.verbose() || finding.severity() == Severity::Error;
   if (wanted) print_evidence(page, indent + 4, finding);
   if (!finding.because_of) print_fixes(page, indent + 2, finding, report);  // else its cause's is the repair
@@ -237,9 +237,9 @@ void print_open_questions(Page& page, const Report& report) {
   for (const Outcome& outcome : report.outcomes) {
     if (outcome.why.empty() || outcome.state == CheckState::NotApplicable) continue;
     const bool crashed = outcome.state == CheckState::Crashed;
-    const std::string why = crashed ? say("the check itself failed: {}", outcome.why) : outcome.why;
+    const std::string why = crashed ? say("the check itself failed: {}", tr(outcome.why)) : tr(outcome.why);
     grouped.add(outcome.could_hide_error ? why : say("{} (the observed imports hide no error here)", why),
-                outcome.question);
+                tr(outcome.question));
   }
   for (const auto& [why, questions] : grouped.lines()) {
     page.gap().marked(0, kUnknown, "", why);
@@ -263,8 +263,8 @@ void print_not_checked(Page& page, const Report& report) {
   Grouped left_out, moot;
   for (const Outcome& outcome : report.outcomes) {
     if (outcome.state == CheckState::NotApplicable)
-      (outcome.left_out ? left_out : moot).add(outcome.why, outcome.check);
-    for (const std::string& part : outcome.not_checked) left_out.add(part, outcome.check);
+      (outcome.left_out ? left_out : moot).add(tr(outcome.why), outcome.check);
+    for (const Message& part : outcome.not_checked) left_out.add(tr(part), outcome.check);
   }
   print_grouped(page, say("Not checked"), left_out);
   if (page.verbose()) print_grouped(page, say("Does not apply"), moot);
@@ -273,7 +273,7 @@ void print_not_checked(Page& page, const Report& report) {
 void print_passed(Page& page, const Report& report) {
   page.gap();
   for (const Outcome& outcome : report.outcomes)
-    if (outcome.state == CheckState::Passed) page.marked(0, kGood, "", outcome.question);
+    if (outcome.state == CheckState::Passed) page.marked(0, kGood, "", tr(outcome.question));
 }
 
 void print_verdict(Page& page, const Report& report) {

@@ -17,7 +17,7 @@ void add(Rows& rows, const std::string& name, const Probed<T>& fact, const Words
   if (fact.present())
     rows.emplace_back(name, words(fact.value));
   else
-    rows.emplace_back(name, why_missing(fact));
+    rows.emplace_back(name, tr(why_missing(fact)));
 }
 
 std::string file_or_input(const std::string& path) { return path == "-" ? say("standard input") : path; }
@@ -155,7 +155,7 @@ std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapsh
   add(rows, say("Python"), snapshot.python, python_in_words);
   add(rows, say("torch"), snapshot.torch, torch_in_words);
   if (!snapshot.gpus.present() || snapshot.gpus.value.empty())
-    rows.emplace_back(say("GPU"), why_missing(snapshot.gpus));
+    rows.emplace_back(say("GPU"), tr(why_missing(snapshot.gpus)));
   else
     for (const Gpu& gpu : snapshot.gpus.value)
       rows.emplace_back(say("GPU {}", gpu.index), gpu.name + (gpu.sm.empty() ? "" : ", sm_" + gpu.sm));
@@ -185,8 +185,8 @@ std::vector<std::pair<std::string, std::string>> not_checked(const Report& repor
   Rows rows;
   for (const Outcome& outcome : report.outcomes) {
     if (outcome.state == CheckState::NotApplicable && outcome.left_out)
-      rows.emplace_back(outcome.question, outcome.why);
-    for (const std::string& part : outcome.not_checked) rows.emplace_back(outcome.question, part);
+      rows.emplace_back(tr(outcome.question), tr(outcome.why));
+    for (const Message& part : outcome.not_checked) rows.emplace_back(tr(outcome.question), tr(part));
   }
   return rows;
 }
@@ -195,7 +195,7 @@ std::vector<std::pair<std::string, std::string>> not_applicable(const Report& re
   Rows rows;
   for (const Outcome& outcome : report.outcomes)
     if (outcome.state == CheckState::NotApplicable && !outcome.left_out && !outcome.not_asked)
-      rows.emplace_back(outcome.question, outcome.why);
+      rows.emplace_back(tr(outcome.question), tr(outcome.why));
   return rows;
 }
 

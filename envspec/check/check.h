@@ -16,7 +16,7 @@
 namespace scankit {
 
 // An outcome starts as Passed; the functions below change that.
-inline Outcome asked(const char* check, std::string question) {
+inline Outcome asked(const char* check, Message question) {
   Outcome outcome;
   outcome.check = check;
   outcome.question = std::move(question);
@@ -24,10 +24,10 @@ inline Outcome asked(const char* check, std::string question) {
 }
 
 // A finding outranks a missing fact, but the reason is kept in both cases.
-inline void not_known(Outcome& outcome, const std::string& why) {
+inline void not_known(Outcome& outcome, const Message& why) {
   if (outcome.state != CheckState::Found) outcome.state = CheckState::Unknown;
   outcome.could_hide_error = true;
-  outcome.why += (outcome.why.empty() ? "" : "; ") + why;
+  outcome.why = clauses_of({outcome.why, why});
 }
 
 inline void drifted(Outcome& outcome, Finding finding) {
@@ -37,7 +37,7 @@ inline void drifted(Outcome& outcome, Finding finding) {
 
 // The question does not apply here, such as GPUs on a machine without one, and may apply
 // on another machine.
-inline void left_out(Outcome& outcome, const std::string& why) {
+inline void left_out(Outcome& outcome, const Message& why) {
   outcome.state = CheckState::NotApplicable;
   outcome.left_out = true;
   outcome.why = why;

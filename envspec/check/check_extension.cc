@@ -14,9 +14,9 @@ namespace {
 // Reports GPUs that the spec does not name. That a GPU of the spec is not here is no drift: an environment
 // can be for several kinds of machines.
 Outcome check_gpus_here(const Spec& spec, const Snapshot& snapshot, const EnvironmentFacts& facts) {
-  Outcome outcome = asked("spec-gpus", say("Is every GPU of this machine in the spec?"));
+  Outcome outcome = asked("spec-gpus", message("Is every GPU of this machine in the spec?"));
   if (facts.gpus.state == ProbeState::Absent) {
-    left_out(outcome, say("the GPUs of the spec: {}", why_missing(facts.gpus)));
+    left_out(outcome, message("the GPUs of the spec: {}", why_missing(facts.gpus)));
     return outcome;
   }
   if (!facts.gpus.present()) {
@@ -28,13 +28,13 @@ Outcome check_gpus_here(const Spec& spec, const Snapshot& snapshot, const Enviro
     if (std::ranges::find(spec.gpus, "sm_" + gpu.sm) != spec.gpus.end()) continue;
     Finding finding;
     finding.cause = Cause::DriftGpu;
-    finding.subject = say("GPU {} ({})", gpu.index, gpu.name);
+    finding.subject = fmt::format("GPU {} ({})", gpu.index, gpu.name);
     finding.summary =
-        say("{} lists {}, but this GPU is sm_{}", line_name(spec, "gpus"), join(spec.gpus), gpu.sm);
+        message("{} lists {}, but this GPU is sm_{}", line_name(spec, "gpus"), join(spec.gpus), gpu.sm);
     finding.evidence = {{"/gpus/value/" + std::to_string(i) + "/sm", gpu.sm}};
     finding.fixes = {
-        Advice{say("add sm_{} to gpus in {}, then run scankit env check to see what lacks code for it",
-                   gpu.sm, spec.file)}};
+        Advice{message("add sm_{} to gpus in {}, then run scankit env check to see what lacks code for it",
+                       gpu.sm, spec.file)}};
     finding.demanded_by = file_line(spec, "gpus");
     drifted(outcome, std::move(finding));
   }
@@ -56,9 +56,9 @@ std::vector<std::string> not_served(const std::vector<std::string>& gpus,
 // Files without any device code are skipped: they are not meant for GPUs.
 Outcome check_code(const Spec& spec, const Snapshot& snapshot) {
   Outcome outcome =
-      asked("spec-gpu-code", say("Do torch and the extensions contain code for every GPU in the spec?"));
+      asked("spec-gpu-code", message("Do torch and the extensions contain code for every GPU in the spec?"));
   if (!snapshot.torch.present() && snapshot.torch.state != ProbeState::Absent)
-    not_known(outcome, say("torch: {}", why_missing(snapshot.torch)));
+    not_known(outcome, message("torch: {}", why_missing(snapshot.torch)));
   bool any = false;
   for (const DeviceCode& code : device_code(snapshot)) {
     if (code.images->empty()) continue;
@@ -69,18 +69,19 @@ Outcome check_code(const Spec& spec, const Snapshot& snapshot) {
     finding.cause = Cause::DriftGpu;
     finding.subject = code.subject;
     finding.module = code.module;
-    finding.summary = say("{} lists {}, but the file contains code for {}, none of which runs on {}",
-                          line_name(spec, "gpus"), join(spec.gpus), image_list(*code.images), join(missing));
+    finding.summary =
+        message("{} lists {}, but the file contains code for {}, none of which runs on {}",
+                line_name(spec, "gpus"), join(spec.gpus), image_list(*code.images), join(missing));
     finding.demanded_by = file_line(spec, "gpus");
     if (is_bundled_module(code.module))
       finding.fixes = {
-          Advice{say("build it for them: scankit build --module {} --for {}", code.module, spec.file)}};
+          Advice{message("build it for them: scankit build --module {} --for {}", code.module, spec.file)}};
     else
-      finding.fixes = {Advice{say("install a build for these GPUs, or remove them from {}", spec.file)}};
+      finding.fixes = {Advice{message("install a build for these GPUs, or remove them from {}", spec.file)}};
     drifted(outcome, std::move(finding));
   }
   if (!any && outcome.state == CheckState::Passed)
-    left_out(outcome, say("the code for the GPUs in the spec: nothing here contains device code"));
+    left_out(outcome, message("the code for the GPUs in the spec: nothing here contains device code"));
   return outcome;
 }
 
@@ -102,11 +103,11 @@ class ExtensionCheck {
 
   void run() {
     if (file_.file_state == "unreadable" || file_.file_state == "vanished")
-      return not_known(outcome_, say("{} could not be read", file_.path));
+      return not_known(outcome_, message("{} could not be read", file_.path));
     if (file_.file_state != "elf")
-      return add("",
-                 say("{} requires it, but its file is not a complete library: {}", at(""), file_.file_state),
-                 "/file_state", file_.file_state);
+      return add(
+          "", message("{} requires it, but its file is not a complete library: {}", at(""), file_.file_state),
+          "/file_state", file_.file_state);
     package();
     word("torch_abi", wanted_.torch_abi, file_.torch_abi, "");
     word("python_tag", wanted_.python_tag, file_.python_tag, "/tag");
@@ -129,13 +130,12 @@ class ExtensionCheck {
         is_bundled_module(wanted_.module) && (wanted_.torch_abi.empty() || wanted_.torch_abi == "none");
     if (ours) return {InstallModule{wanted_.module}};
     const std::string& package = wanted_.distribution.empty() ? file_.distribution : wanted_.distribution;
-    if (package.empty()) return {Advice{say("install it as the spec says, or edit the spec")}};
+    if (package.empty()) return {Advice{message("install it as the spec says, or edit the spec")}};
     return {RebuildPackage{package, file_.version, "", {}},
-            Advice{say("or edit the spec, if this is what you want")}};
+            Advice{message("or edit the spec, if this is what you want")}};
   }
 
-  void add(const std::string& field, std::string summary, const std::string& pointer,
-           const std::string& here) {
+  void add(const std::string& field, Message summary, const std::string& pointer, const std::string& here) {
     Finding finding;
     finding.cause = Cause::DriftExtension;
     finding.subject = file_.path;
@@ -151,8 +151,8 @@ class ExtensionCheck {
             const std::string& pointer) {
     if (wanted.empty() || wanted == here) return;
     add(field,
-        here.empty() ? say("{} requires {} {}, but the file has none", at(field), field, wanted)
-                     : say("{} requires {} {}, but the file has {}", at(field), field, wanted, here),
+        here.empty() ? message("{} requires {} {}, but the file has none", at(field), field, wanted)
+                     : message("{} requires {} {}, but the file has {}", at(field), field, wanted, here),
         pointer, here);
   }
 
@@ -165,22 +165,24 @@ class ExtensionCheck {
   void package() {
     if (!wanted_.distribution.empty() && !same_package())
       add("distribution",
-          file_.distribution.empty() ? say("{} requires it from the package {}, but no package lists this "
-                                           "file",
-                                           at("distribution"), wanted_.distribution)
-                                     : say("{} requires it from the package {}, but it is from {}",
-                                           at("distribution"), wanted_.distribution, file_.distribution),
+          file_.distribution.empty()
+              ? message("{} requires it from the package {}, but no package lists this "
+                        "file",
+                        at("distribution"), wanted_.distribution)
+              : message("{} requires it from the package {}, but it is from {}", at("distribution"),
+                        wanted_.distribution, file_.distribution),
           "/distribution", file_.distribution);
     if (wanted_.version.empty()) return;
     const auto fits = wanted_.version.contains(std::string_view(file_.version));
     if (fits && *fits) return;
     if (file_.version.empty() && !file_.distribution.empty())
-      return not_known(outcome_, say("the version of the package of {} is not known", file_.path));
+      return not_known(outcome_, message("the version of the package of {} is not known", file_.path));
     add("version",
-        file_.version.empty() ? say("{} requires version {}, but no package tells the version of this one",
-                                    at("version"), wanted_.version.text())
-                              : say("{} requires {} {}, but found {}", at("version"), file_.distribution,
-                                    wanted_.version.text(), file_.version),
+        file_.version.empty()
+            ? message("{} requires version {}, but no package tells the version of this one", at("version"),
+                      wanted_.version.text())
+            : message("{} requires {} {}, but found {}", at("version"), file_.distribution,
+                      wanted_.version.text(), file_.version),
         "", "");
   }
 
@@ -189,10 +191,10 @@ class ExtensionCheck {
     const bool fits = wanted_.cuda.contains(std::string_view(file_.cuda_major)).value_or(false);
     if (fits) return;
     add("cuda",
-        file_.cuda_major.empty() ? say("{} requires it to need CUDA {}, but it needs no CUDA library",
-                                       at("cuda"), wanted_.cuda.text())
-                                 : say("{} requires it to need CUDA {}, but it needs CUDA {}", at("cuda"),
-                                       wanted_.cuda.text(), file_.cuda_major),
+        file_.cuda_major.empty() ? message("{} requires it to need CUDA {}, but it needs no CUDA library",
+                                           at("cuda"), wanted_.cuda.text())
+                                 : message("{} requires it to need CUDA {}, but it needs CUDA {}", at("cuda"),
+                                           wanted_.cuda.text(), file_.cuda_major),
         "/cuda_major", file_.cuda_major);
   }
 
@@ -201,12 +203,13 @@ class ExtensionCheck {
   void built_for_torch() {
     if (wanted_.torch.empty() || file_.torch_abi != "full") return;
     if (file_.torch_min.empty() && file_.torch_max.empty())
-      return not_known(outcome_, say("{}: its symbols do not show which torch it was built for", file_.path));
+      return not_known(outcome_,
+                       message("{}: its symbols do not show which torch it was built for", file_.path));
     for (const std::string& end : {file_.torch_min, file_.torch_max}) {
       if (end.empty() || wanted_.torch.contains(std::string_view(end)).value_or(false)) continue;
       return add("torch",
-                 say("{} requires it to be built for torch {}, but its symbols are those of {}", at("torch"),
-                     wanted_.torch.text(), end),
+                 message("{} requires it to be built for torch {}, but its symbols are those of {}",
+                         at("torch"), wanted_.torch.text(), end),
                  end == file_.torch_min ? "/built_for/torch_min" : "/built_for/torch_max", end);
     }
   }
@@ -218,10 +221,10 @@ class ExtensionCheck {
       if (std::ranges::find(file_.code, name) == file_.code.end()) missing.push_back(name);
     if (missing.empty()) return;
     add("code",
-        file_.code.empty()
-            ? say("{} requires code for {}, but the file contains no device code", at("code"), join(missing))
-            : say("{} requires code for {}, but the file contains {}", at("code"), join(missing),
-                  join(file_.code)),
+        file_.code.empty() ? message("{} requires code for {}, but the file contains no device code",
+                                     at("code"), join(missing))
+                           : message("{} requires code for {}, but the file contains {}", at("code"),
+                                     join(missing), join(file_.code)),
         "", "");
   }
 
@@ -238,7 +241,8 @@ void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
   finding.subject = wanted.module;
   finding.module = wanted.module;
   const std::string path = "extensions." + wanted.module;
-  finding.summary = say("{} requires it, but no file of it is on this Python's path", line_name(spec, path));
+  finding.summary =
+      message("{} requires it, but no file of it is on this Python's path", line_name(spec, path));
   finding.demanded_by = file_line(spec, path);
   const bool any_build = wanted.torch_abi.empty() || wanted.torch_abi == "none";
   if (is_bundled_module(wanted.module) && any_build)
@@ -247,7 +251,7 @@ void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
     finding.fixes = {InstallPackages{{requirement(wanted.distribution, wanted.version)}}};
   else
     finding.fixes = {
-        Advice{say("install the package that provides {}, or remove it from the spec", wanted.module)}};
+        Advice{message("install the package that provides {}, or remove it from the spec", wanted.module)}};
   drifted(outcome, std::move(finding));
 }
 
@@ -255,7 +259,7 @@ void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
 
 Outcome check_extension(const Spec& spec, const ExtensionSpec& wanted, const EnvironmentFacts& facts) {
   Outcome outcome =
-      asked("spec-extension", say("Is {} installed, and built as the spec says?", wanted.module));
+      asked("spec-extension", message("Is {} installed, and built as the spec says?", wanted.module));
   if (!facts.extensions.present()) {
     not_known(outcome, why_missing(facts.extensions));
     return outcome;
@@ -265,8 +269,8 @@ Outcome check_extension(const Spec& spec, const ExtensionSpec& wanted, const Env
   if (file != all.end()) {
     ExtensionCheck(spec, wanted, *file, outcome).run();
   } else if (std::ranges::find(facts.modules, wanted.module) == facts.modules.end()) {
-    not_known(outcome, say("the snapshot does not contain {}: take it with scankit snapshot --module {}",
-                           wanted.module, wanted.module));
+    not_known(outcome, message("the snapshot does not contain {}: take it with scankit snapshot --module {}",
+                               wanted.module, wanted.module));
   } else {
     not_here(spec, wanted, outcome);
   }

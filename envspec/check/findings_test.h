@@ -28,7 +28,7 @@ inline std::string in_words(const Fix& fix) {
     std::string operator()(const ImportTorchFirst& f) const {
       return join({"import", "torch", "before", f.module}, " ");
     }
-    std::string operator()(const Advice& f) const { return f.text; }
+    std::string operator()(const Advice& f) const { return english(f.text); }
   };
   return std::visit(Words(), fix);
 }

@@ -99,10 +99,9 @@ int run_env_check(const EnvCheckOptions& options) {
     return subject.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
   // Judged with the real names and redacted afterwards, since the lock's files are looked up by them.
-  const Diagnosis diagnosis([&] {
-    Report report = judged(*demands, *subject);
-    return options.redact ? redacted(std::move(report), own_names()) : report;
-  });
+  Report report = judged(*demands, *subject);
+  if (options.redact) report = redacted(std::move(report), own_names());
+  const Diagnosis diagnosis(std::move(report));
   const int found = exit_status_of(diagnosis.english(), options.show.fail_on, kExitDrift);
   const int shown =
       show(diagnosis, options.show, options.redact ? std::vector<std::string>() : subject->notes,

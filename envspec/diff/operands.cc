@@ -38,7 +38,7 @@ void put(Side& side, const std::string& name, const std::string& text) {
 template <class T>
 bool put_known(Side& side, const std::string& name, const Probed<T>& fact) {
   const bool unknown = fact.state == ProbeState::Failed || fact.state == ProbeState::NotRun;
-  if (unknown) side.values[name].why_unknown = why_missing(fact);
+  if (unknown) side.values[name].why_unknown = tr(why_missing(fact));
   return fact.present();
 }
 

@@ -188,9 +188,10 @@ void compare_values(Outcome& outcome, const LockView& view, Cause cause, const s
                     const std::vector<Fix>& fixes) {
   for (const Value& value : values) {
     if (value.locked.empty() || value.locked == value.here) continue;
-    const std::string here = value.here.empty() ? say("nothing") : value.here;
-    Finding finding = lock_finding(
-        view, cause, subject, say("{} locks {} {}, but found {}", view.file, value.what, value.locked, here));
+    const Message here = value.here.empty() ? message("nothing") : Message(value.here);
+    Finding finding =
+        lock_finding(view, cause, subject,
+                     message("{} locks {} {}, but found {}", view.file, value.what, value.locked, here));
     if (!value.here.empty() && value.what == subject) finding.evidence.push_back({pointer, value.here});
     finding.fixes = fixes;
     drifted(outcome, std::move(finding));
@@ -210,7 +211,8 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
   if (!driver.present()) {
     // A login node or an image has no driver, and that is no drift: the code runs on another machine.
     if (driver.state == ProbeState::Absent)
-      outcome.not_checked.push_back(say("the driver: {} was locked, but no driver was found", locked.driver));
+      outcome.not_checked.push_back(
+          message("the driver: {} was locked, but no driver was found", locked.driver));
     else
       fact_is_known(outcome, driver.state, why_missing(driver));
     return;
@@ -219,7 +221,7 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
   const bool is_older = older(driver.value, locked.driver);
   Finding finding =
       lock_finding(view, Cause::DriftLockMachine, "driver",
-                   say("{} locks {} {}, but found {}", view.file, "driver", locked.driver, driver.value));
+                   message("{} locks {} {}, but found {}", view.file, "driver", locked.driver, driver.value));
   finding.severity_override =
       is_older ? Severity::Warning : Severity::Note;  // a newer one runs what an older one ran
   finding.evidence.push_back({"/driver/value/version", driver.value});
@@ -233,14 +235,14 @@ void check_locked_gpus(Outcome& outcome, const LockView& view) {
   const Probed<std::vector<std::string>>& gpus = view.subject.facts.gpus;
   if (locked.empty()) return;
   if (!gpus.present()) {
-    outcome.not_checked.push_back(say("the GPUs: {}", why_missing(gpus)));
+    outcome.not_checked.push_back(message("the GPUs: {}", why_missing(gpus)));
     return;
   }
   for (const std::string& gpu : gpus.value) {
     if (std::ranges::find(locked, gpu) != locked.end()) continue;
-    Finding finding =
-        lock_finding(view, Cause::DriftLockMachine, gpu,
-                     say("a GPU of type {} was found, but {} contains none of that type", gpu, view.file));
+    Finding finding = lock_finding(
+        view, Cause::DriftLockMachine, gpu,
+        message("a GPU of type {} was found, but {} contains none of that type", gpu, view.file));
     finding.severity_override = Severity::Note;  // whether the code runs there is the doctor's question
     drifted(outcome, std::move(finding));
   }
@@ -248,7 +250,7 @@ void check_locked_gpus(Outcome& outcome, const LockView& view) {
 
 }  // namespace
 
-Finding lock_finding(const LockView& view, Cause cause, std::string subject, std::string summary) {
+Finding lock_finding(const LockView& view, Cause cause, std::string subject, Message summary) {
   Finding finding;
   finding.cause = cause;
   finding.subject = std::move(subject);
@@ -257,7 +259,7 @@ Finding lock_finding(const LockView& view, Cause cause, std::string subject, std
   return finding;
 }
 
-bool fact_is_known(Outcome& outcome, ProbeState state, const std::string& why) {
+bool fact_is_known(Outcome& outcome, ProbeState state, const Message& why) {
   if (state == ProbeState::Present) return true;
   if (state != ProbeState::Absent) not_known(outcome, why);
   return false;
@@ -269,7 +271,7 @@ bool is_installers_own(const std::string& distribution) {
 }
 
 Outcome locked_python(const LockView& view) {
-  Outcome outcome = asked("lock-python", say("Is the Python the locked one?"));
+  Outcome outcome = asked("lock-python", message("Is the Python the locked one?"));
   const Probed<Python>& python = view.subject.snapshot.python;
   if (!fact_is_known(outcome, python.state, why_missing(python)) && python.state != ProbeState::Absent)
     return outcome;
@@ -278,15 +280,15 @@ Outcome locked_python(const LockView& view) {
                  {{"python", locked.version, python.value.version},
                   {"implementation", locked.implementation, python.value.implementation},
                   {"SOABI", locked.soabi, python.value.soabi}},
-                 {Advice{say("recreate the environment with Python {}", locked.version)}});
+                 {Advice{message("recreate the environment with Python {}", locked.version)}});
   return outcome;
 }
 
 Outcome locked_torch(const LockView& view) {
-  Outcome outcome = asked("lock-torch", say("Is torch the locked build?"));
+  Outcome outcome = asked("lock-torch", message("Is torch the locked build?"));
   const Probed<Torch>& torch = view.subject.snapshot.torch;
   if (!view.lock.torch) {
-    left_out(outcome, say("the lock contains no torch"));
+    left_out(outcome, message("the lock contains no torch"));
     return outcome;
   }
   if (!fact_is_known(outcome, torch.state, why_missing(torch)) && torch.state != ProbeState::Absent)
@@ -307,20 +309,20 @@ Outcome locked_torch(const LockView& view) {
 
 // A newer C library is fine, since glibc keeps its old symbol versions; only an older one is reported.
 Outcome locked_machine(const LockView& view) {
-  Outcome outcome = asked("lock-machine", say("Can this machine run what was locked?"));
+  Outcome outcome = asked("lock-machine", message("Can this machine run what was locked?"));
   const Snapshot& here = view.subject.snapshot;
   const LockedMachine& locked = view.lock.machine;
   const std::string processor = processor_of(here);
   if (processor.empty())
-    fact_is_known(outcome, ProbeState::Failed, say("no file shows which processor this is built for"));
+    fact_is_known(outcome, ProbeState::Failed, message("no file shows which processor this is built for"));
   else
     compare_values(outcome, view, Cause::DriftLockMachine, "processor", "/os/value/machine",
                    {{"processor", locked.architecture, processor}}, {});
   if (fact_is_known(outcome, here.libc.state, why_missing(here.libc)) &&
       older(here.libc.value.version, locked.libc_version)) {
     Finding finding = lock_finding(view, Cause::DriftLockMachine, here.libc.value.kind,
-                                   say("{} locks {} {}, but found {}", view.file, locked.libc,
-                                       locked.libc_version, here.libc.value.version));
+                                   message("{} locks {} {}, but found {}", view.file, locked.libc,
+                                           locked.libc_version, here.libc.value.version));
     finding.severity_override = Severity::Warning;  // what needs the newer one is named by the doctor
     drifted(outcome, std::move(finding));
   }

@@ -47,10 +47,10 @@ Outcome locked_files(const LockView& view, const Host& host, HashCache& cache);
 // For a stored snapshot, which has no files: compares the build-ids of the files that it looked at.
 Outcome locked_build_ids(const LockView& view);
 
-Finding lock_finding(const LockView& view, Cause cause, std::string subject, std::string summary);
+Finding lock_finding(const LockView& view, Cause cause, std::string subject, Message summary);
 // True where the fact is present. An absent fact gives false without making the outcome Unknown: the
 // caller decides what absence means. Everything else makes the outcome Unknown.
-bool fact_is_known(Outcome& outcome, ProbeState state, const std::string& why);
+bool fact_is_known(Outcome& outcome, ProbeState state, const Message& why);
 // Packages that environments bring along, such as pip and setuptools: another version of them changes
 // no result, so that their drift is only a note.
 bool is_installers_own(const std::string& distribution);

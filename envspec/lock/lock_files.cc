@@ -41,10 +41,11 @@ void compare_distribution(Outcome& outcome, const LockView& view, const LockedDi
   Finding finding = lock_finding(view, Cause::DriftLockPackage, locked.name, "");
   finding.fixes = install(locked);
   if (here == nullptr) {
-    finding.summary = say("{} locks {} {}, which is not installed", view.file, locked.name, locked.version);
+    finding.summary =
+        message("{} locks {} {}, which is not installed", view.file, locked.name, locked.version);
   } else {
     finding.summary =
-        say("{} locks {} {}, but {} is installed", view.file, locked.name, locked.version, here->version);
+        message("{} locks {} {}, but {} is installed", view.file, locked.name, locked.version, here->version);
     finding.evidence.push_back({"/distributions/value/" + std::to_string(index) + "/version", here->version});
   }
   if (is_installers_own(locked.name)) finding.severity_override = Severity::Note;
@@ -54,7 +55,7 @@ void compare_distribution(Outcome& outcome, const LockView& view, const LockedDi
 }  // namespace
 
 Outcome locked_packages(const LockView& view) {
-  Outcome outcome = asked("lock-packages", say("Are the locked packages installed, and no others?"));
+  Outcome outcome = asked("lock-packages", message("Are the locked packages installed, and no others?"));
   const auto& installed = view.subject.snapshot.distributions;
   if (!fact_is_known(outcome, installed.state, why_missing(installed)) &&
       installed.state != ProbeState::Absent)
@@ -73,9 +74,9 @@ Outcome locked_packages(const LockView& view) {
     const Distribution& extra = installed.value[index];
     Finding finding =
         lock_finding(view, Cause::DriftLockPackageExtra, name,
-                     say("{} {} is installed but is not in {}", name, extra.version, view.file));
+                     message("{} {} is installed but is not in {}", name, extra.version, view.file));
     finding.evidence.push_back({"/distributions/value/" + std::to_string(index) + "/version", extra.version});
-    finding.fixes = {Advice{say("uninstall it, or lock it: scankit env lock")}};
+    finding.fixes = {Advice{message("uninstall it, or lock it: scankit env lock")}};
     if (is_installers_own(name)) finding.severity_override = Severity::Note;
     drifted(outcome, std::move(finding));
   }
@@ -167,7 +168,7 @@ class FileCheck {
     return {InstallPackages{{owner->name + "==" + owner->version}, true}};
   }
 
-  void add(Cause cause, const std::string& subject, const std::string& owner, std::string summary,
+  void add(Cause cause, const std::string& subject, const std::string& owner, Message summary,
            std::vector<Fix> fixes) {
     if (package_differs(owner)) return;
     Finding finding = lock_finding(view_, cause, subject, std::move(summary));
@@ -177,7 +178,7 @@ class FileCheck {
 
   void missing(const LockedLibrary& locked) {
     add(Cause::DriftLockFile, locked.path, locked.distribution,
-        say("{} locks {}, which was not found", view_.file, locked.path), again(locked));
+        message("{} locks {}, which was not found", view_.file, locked.path), again(locked));
   }
 
   void compare(const LockedLibrary& locked, const std::string& path, const HashedFile& here) {
@@ -186,24 +187,24 @@ class FileCheck {
     constexpr std::size_t kShown = 12;
     const std::string what = library_differences(locked, locked_library(host_, path));
     add(Cause::DriftLockFile, path, locked.distribution,
-        say("{} locks it with sha256 {}, but it has {} ({})", view_.file, locked.sha256.substr(0, kShown),
-            here.sha256->substr(0, kShown),
-            what.empty() ? say("different content, but the same dependencies") : what),
+        message("{} locks it with sha256 {}, but it has {} ({})", view_.file, locked.sha256.substr(0, kShown),
+                here.sha256->substr(0, kShown),
+                what.empty() ? message("different content, but the same dependencies") : what),
         again(locked));
   }
 
   void extra(const PlacedLibrary& one) {
     const std::string name = path_basename(one.path);
     add(Cause::DriftLockFileExtra, one.path, one.distribution,
-        say("{} was found but is not in {}", one.path, view_.file),
+        message("{} was found but is not in {}", one.path, view_.file),
         one.distribution.empty() ? std::vector<Fix>{RemoveShadow{one.path, name.substr(0, name.find('.'))}}
-                                 : std::vector<Fix>{Advice{say("lock it: scankit env lock")}});
+                                 : std::vector<Fix>{Advice{message("lock it: scankit env lock")}});
   }
 
   const LockView& view_;
   const Host& host_;
   HashCache& cache_;
-  Outcome outcome_ = asked("lock-files", say("Is every compiled file the locked one?"));
+  Outcome outcome_ = asked("lock-files", message("Is every compiled file the locked one?"));
 };
 
 // The locked library that a file of the snapshot is: the one with the longest inner path that `path`
@@ -221,7 +222,7 @@ const LockedLibrary* locked_as(const EnvironmentLock& lock, const std::string& p
 Outcome locked_files(const LockView& view, const Host& host, HashCache& cache) {
   const Probed<Python>& python = view.subject.snapshot.python;
   if (python.present()) return FileCheck(view, host, cache).run();
-  Outcome outcome = asked("lock-files", say("Is every compiled file the locked one?"));
+  Outcome outcome = asked("lock-files", message("Is every compiled file the locked one?"));
   not_known(outcome, why_missing(python));
   return outcome;
 }
@@ -229,7 +230,7 @@ Outcome locked_files(const LockView& view, const Host& host, HashCache& cache) {
 // A build-id identifies a build, not the bytes: patchelf and strip change the file and keep it. The
 // outcome says how many files could be compared.
 Outcome locked_build_ids(const LockView& view) {
-  Outcome outcome = asked("lock-files", say("Is every compiled file the locked one?"));
+  Outcome outcome = asked("lock-files", message("Is every compiled file the locked one?"));
   const Snapshot& snapshot = view.subject.snapshot;
   std::map<std::string, std::pair<std::string, std::string>> ids;  // path -> build-id, pointer
   for (std::size_t i = 0; i < snapshot.extensions.value.size(); ++i)
@@ -247,13 +248,13 @@ Outcome locked_build_ids(const LockView& view) {
     if (locked->build_id == id.first) continue;
     Finding finding = lock_finding(
         view, Cause::DriftLockFile, path,
-        say("{} locks it with build-id {}, but it has {}", view.file, locked->build_id, id.first));
+        message("{} locks it with build-id {}, but it has {}", view.file, locked->build_id, id.first));
     finding.evidence.push_back({id.second, id.first});
     drifted(outcome, std::move(finding));
   }
   outcome.not_checked.push_back(
-      say("the hashes of {} files: a snapshot contains none; {} of them were compared by their build-id",
-          view.lock.libraries.size(), compared));
+      message("the hashes of {} files: a snapshot contains none; {} of them were compared by their build-id",
+              view.lock.libraries.size(), compared));
   return outcome;
 }
 

@@ -62,6 +62,7 @@ class LockedFiles : public testing::Test {
     return locked_files({"L", lock_, subject}, *host_, cache);
   }
   Lines answer() const { return test::in_words(outcome()); }
+  std::string summary() const { return english(outcome().findings.at(0).summary); }
 
   TemporaryDirectory folder_;
   std::unique_ptr<Host> host_;
@@ -80,13 +81,10 @@ TEST_F(LockedFiles, ArePutBackByThePackageThatHasThem) {
   write("x/a.so", "two");
   const std::string differs = "error drift_lock_file " + path("x/a.so");
   EXPECT_EQ(answer(), Lines{differs + ": reinstall x==1"});
-  EXPECT_NE(outcome().findings.at(0).summary.find("(different content, but the same dependencies)"),
-            std::string::npos);
+  EXPECT_NE(summary().find("(different content, but the same dependencies)"), std::string::npos);
   lock_.libraries[0].needed = {"libc.so.6"};
   lock_.libraries[0].string_abi = "new";
-  EXPECT_NE(outcome().findings.at(0).summary.find("(string ABI new -> -; needs libc.so.6 -> -)"),
-            std::string::npos)
-      << outcome().findings.at(0).summary;
+  EXPECT_NE(summary().find("(string ABI new -> -; needs libc.so.6 -> -)"), std::string::npos) << summary();
   lock_.modules = {{"other", "x", "x/b.so", "{}"}};
   EXPECT_EQ(answer(), Lines{differs + ": reinstall x==1"});
   lock_.modules.push_back({"a", "x", "x/a.so", "{}"});  // built by scankit: an index does not have it
@@ -135,7 +133,7 @@ Lines answer_of_snapshot(const EnvironmentLock& lock, const Snapshot& here) {
   subject.snapshot = here;
   const Outcome outcome = locked_build_ids({"L", lock, subject});
   Lines lines = test::in_words(outcome);
-  lines.push_back(outcome.not_checked.at(0));
+  lines.push_back(english(outcome.not_checked.at(0)));
   return lines;
 }
 
