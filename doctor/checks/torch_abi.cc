@@ -46,7 +46,7 @@ CheckResult torch_symbols_resolve(const Snapshot& snapshot) {
       finding.evidence.push_back(
           copy.at("missing_libraries", i, "soname", copy->missing_libraries[i].soname));
     }
-    if (const std::string made_for = torch_words(copy->built_for); !made_for.empty())
+    if (const Message made_for = torch_words(copy->built_for); !made_for.empty())
       finding.summary = message("{}; it was built for {}", finding.summary, made_for);
     add_built_for(copy, finding);
     finding.evidence.push_back({"/torch/value/version", torch.version});
@@ -72,7 +72,7 @@ namespace {
 // Says how the module came to have the other string ABI, as far as its names tell: built for a torch that
 // has that ABI, or with a flag that somebody wrote into a set-up script.
 void add_made_for(const BuiltFor& built_for, bool is_new, const std::string& installed, Finding& finding) {
-  const std::string made_for = torch_words(built_for);
+  const Message made_for = torch_words(built_for);
   if (made_for.empty()) return;
   if (!is_new && std::ranges::find(built_for.releases, torch_minor(installed)) != built_for.releases.end()) {
     finding.summary = message(

@@ -85,8 +85,7 @@ std::vector<BuiltFor> NamesOfLog::built_for() const {
     if (!built_for.why_not_narrower.empty())
       built_for.why_not_narrower =
           message("only the symbols in the log are known, not all that the file needs: {}",
-                  built_for.why_not_narrower)
-              .english();
+                  built_for.why_not_narrower);
     answers.push_back(std::move(built_for));
   }
   return answers;

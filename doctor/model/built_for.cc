@@ -25,16 +25,17 @@ std::string abi_words(const std::string& abi) {
 
 }  // namespace
 
-std::string torch_words(const BuiltFor& built_for) {
+Message torch_words(const BuiltFor& built_for) {
   if (!built_for.dated) return "";
   const std::string first = built_for.torch_min.value_or(""), last = built_for.torch_max.value_or("");
   if (built_for.between_known_releases)
-    return say("a torch between {} and {} that is neither (a nightly, vendor or modified build)", first,
-               last);
-  if (built_for.stable_abi && last.empty()) return say("torch's stable C interface of {} or newer", first);
-  if (first.empty()) return say("torch {} or older", last);
-  if (last.empty()) return say("torch {} or newer", first);
-  return first == last ? say("torch {}", first) : say("torch {} to {}", first, last);
+    return message("a torch between {} and {} that is neither (a nightly, vendor or modified build)", first,
+                   last);
+  if (built_for.stable_abi && last.empty())
+    return message("torch's stable C interface of {} or newer", first);
+  if (first.empty()) return message("torch {} or older", last);
+  if (last.empty()) return message("torch {} or newer", first);
+  return first == last ? message("torch {}", first) : message("torch {} to {}", first, last);
 }
 
 std::string torch_minor(const std::string& version) {
@@ -46,7 +47,8 @@ std::string torch_minor(const std::string& version) {
 
 std::string built_for_sentence(const BuiltFor& built_for, const std::string& installed) {
   if (built_for.file.empty()) return "";
-  const std::string range = torch_words(built_for), minor = torch_minor(installed);
+  const Message range = torch_words(built_for);
+  const std::string minor = torch_minor(installed);
   if (range.empty()) return unknown_built_for_sentence(built_for);
   const std::string abi = abi_words(built_for.string_abi);
   if (abi.empty() && minor.empty()) return say("built for {}", range);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "doctor/base/message.h"
+
 namespace scankit {
 
 // What one library of the process after `import torch` offers to a module that comes later.
@@ -54,12 +56,12 @@ struct BuiltFor {
   bool stable_abi = false;  // needs only names of torch's stable C interface
   std::string string_abi, glibc_min, cuda_major, python_tag;  // "" where the file does not say
   unsigned torch_names = 0, unknown_names = 0;
-  std::string why_not_narrower;       // one line; "" where one minor is left
+  Message why_not_narrower;           // one line; "" where one minor is left
   std::vector<std::string> evidence;  // one line each
 };
 
 // "torch 2.3 to 2.6", "torch 2.9 or newer"; "" where no release was ruled out. For use within a sentence.
-std::string torch_words(const BuiltFor& built_for);
+Message torch_words(const BuiltFor& built_for);
 
 // "2.11" of "2.11.0+cu130"; "" for what is no version.
 std::string torch_minor(const std::string& version);

@@ -17,18 +17,18 @@ BuiltFor dated(std::optional<std::string> first, std::optional<std::string> last
 }
 
 TEST(BuiltForWords, NameTheRange) {
-  EXPECT_EQ(torch_words(dated("2.3", "2.6")), "torch 2.3 to 2.6");
-  EXPECT_EQ(torch_words(dated("2.3", "2.3")), "torch 2.3");
-  EXPECT_EQ(torch_words(dated("2.9", {})), "torch 2.9 or newer");
-  EXPECT_EQ(torch_words(dated({}, "1.13")), "torch 1.13 or older");
-  EXPECT_EQ(torch_words(BuiltFor()), "");
+  EXPECT_EQ(english(torch_words(dated("2.3", "2.6"))), "torch 2.3 to 2.6");
+  EXPECT_EQ(english(torch_words(dated("2.3", "2.3"))), "torch 2.3");
+  EXPECT_EQ(english(torch_words(dated("2.9", {}))), "torch 2.9 or newer");
+  EXPECT_EQ(english(torch_words(dated({}, "1.13"))), "torch 1.13 or older");
+  EXPECT_EQ(english(torch_words(BuiltFor())), "");
   BuiltFor between = dated("2.4", "2.5");
   between.between_known_releases = true;
-  EXPECT_EQ(torch_words(between),
+  EXPECT_EQ(english(torch_words(between)),
             "a torch between 2.4 and 2.5 that is neither (a nightly, vendor or modified build)");
   BuiltFor stable = dated("2.10", {});
   stable.stable_abi = true;
-  EXPECT_EQ(torch_words(stable), "torch's stable C interface of 2.10 or newer");
+  EXPECT_EQ(english(torch_words(stable)), "torch's stable C interface of 2.10 or newer");
 }
 
 TEST(BuiltForWords, OneSentenceAFile) {

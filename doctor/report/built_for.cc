@@ -22,7 +22,7 @@ Json entry_of(const BuiltFor& built_for, const std::string& pointer) {
              {"glibc_min", or_null(built_for.glibc_min)},
              {"cuda_major", or_null(built_for.cuda_major)},
              {"python_tag", or_null(built_for.python_tag)},
-             {"why_not_narrower", or_null(built_for.why_not_narrower)},
+             {"why_not_narrower", or_null(english(built_for.why_not_narrower))},
              {"evidence", Json::array()}};
   for (std::size_t i = 0; i < built_for.evidence.size(); ++i)
     entry["evidence"].push_back(
@@ -44,8 +44,9 @@ Json entry_without_built_for(const Extension& file, const std::string& pointer) 
   built_for.cuda_major = file.cuda_major;
   built_for.why_not_narrower =
       file.uses_torch
-          ? say("the snapshot was taken by a scankit that did not record which torch a file was built for")
-          : say("the file uses no torch symbol");
+          ? message(
+                "the snapshot was taken by a scankit that did not record which torch a file was built for")
+          : message("the file uses no torch symbol");
   Json entry = entry_of(built_for, pointer);
   entry["python_tag"] = or_null(file.tag);
   if (!file.tag.empty()) entry["evidence"].push_back({{"fact", pointer + "/tag"}, {"value", file.tag}});

@@ -160,7 +160,8 @@ TEST(EverySink, LetsNoByteOfAnAuditedFileThrough) {
   AuditedFile file;
   file.path = file.distribution = file.file_state = kHostile;
   file.file_detail = kHostile;
-  file.built_for.file = file.built_for.string_abi = file.built_for.why_not_narrower = kHostile;
+  file.built_for.file = file.built_for.string_abi = kHostile;
+  file.built_for.why_not_narrower = kHostile;
   file.built_for.torch_names = 1;
   file.built_for.releases = {kHostile};
   report.snapshot.audit.value.files.push_back(file);

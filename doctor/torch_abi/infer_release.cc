@@ -5,7 +5,7 @@
 #include <array>
 #include <sstream>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/torch_abi/names.h"
@@ -171,15 +171,15 @@ BuiltFor date_file(const SymbolIndex& symbol_index, const BuiltForInput& input,
   built_for.unknown_names = tally.unknown;
   built_for.stable_abi = tally.any_c && !tally.any_cxx;
   if (symbol_index.releases().empty()) {
-    built_for.why_not_narrower = "the symbol index of this build cannot be read";
+    built_for.why_not_narrower = message("the symbol index of this build cannot be read");
     return built_for;
   }
   // Before the bracket, which needs at least one known name.
   if (tally.names.empty()) {
-    built_for.why_not_narrower =
-        tally.unknown == 0
-            ? "the file uses no torch symbol"
-            : "no known release exports any of its torch names, such as " + demangle(tally.first_unknown);
+    built_for.why_not_narrower = tally.unknown == 0
+                                     ? message("the file uses no torch symbol")
+                                     : message("no known release exports any of its torch names, such as {}",
+                                               demangle(tally.first_unknown));
     return built_for;
   }
   Set fits = tally.fits;
@@ -222,14 +222,18 @@ std::string count_names(unsigned count) {
 }
 
 // Goes by the most specific reason. The sentence follows the range in the report.
-std::string why_not_narrower(const BuiltFor& built_for) {
+Message why_not_narrower(const BuiltFor& built_for) {
   if (built_for.releases.size() == 1 && built_for.torch_min && built_for.torch_max) return "";
-  if (built_for.stable_abi) return "it needs only torch's stable C interface, which works across releases";
+  if (built_for.stable_abi)
+    return message("it needs only torch's stable C interface, which works across releases");
   if (built_for.between_known_releases)
-    return "no known release exports all its symbols: built for a nightly, vendor or modified torch between "
-           "these";
-  std::string why = built_for.torch_names <= 10 ? "it needs only " : "it needs ";
-  return why + count_names(built_for.torch_names) + " of torch, which each of these releases exports";
+    return message(
+        "no known release exports all its symbols: built for a nightly, vendor or modified torch "
+        "between these");
+  const unsigned n = built_for.torch_names;
+  if (n > 10) return message("it needs {} symbols of torch, which each of these releases exports", n);
+  return message_n(n, "it needs only {} symbol of torch, which each of these releases exports",
+                   "it needs only {} symbols of torch, which each of these releases exports", n);
 }
 
 void take_bounds(const SymbolIndex& symbol_index, Set fits, BuiltFor& built_for) {
@@ -301,8 +305,8 @@ BuiltFor date_together(const SymbolIndex& symbol_index, const std::string& name,
   together.stable_abi = stable && together.together > 0;
   if (together.together == 0) {
     together.why_not_narrower = together.unknown_names == 0
-                                    ? "none of its files uses a torch symbol"
-                                    : "no known release exports any torch name that its files need";
+                                    ? message("none of its files uses a torch symbol")
+                                    : message("no known release exports any torch name that its files need");
   } else if (bracket != nullptr) {
     together.between_known_releases = together.dated = true;
     together.torch_min = bracket->torch_min;
@@ -311,7 +315,7 @@ BuiltFor date_together(const SymbolIndex& symbol_index, const std::string& name,
     take_evidence(*bracket, together);
   } else if (!any_fits || fits == 0) {
     together.why_not_narrower =
-        "its files were built for different releases of torch: no known one matches all";
+        message("its files were built for different releases of torch: no known one matches all");
     for (const BuiltFor& file : files)
       if (const std::string words = built_for_words(file); !words.empty())
         together.evidence.push_back(file.file + ": torch " + words);

@@ -55,7 +55,7 @@ TEST(Date, IntersectsWhatTheNamesAllow) {
   const BuiltFor built_for = date({"_ZN2at4goneEv", "_ZN2at6newishEv", "printf"});
   EXPECT_EQ(built_for_words(built_for), "2.6");
   EXPECT_EQ(built_for.releases, std::vector<std::string>{"2.6"});
-  EXPECT_EQ(built_for.why_not_narrower, "");
+  EXPECT_EQ(built_for.why_not_narrower.english(), "");
   EXPECT_EQ(built_for.torch_names, 2u);
   ASSERT_EQ(built_for.evidence.size(), 2u);
   EXPECT_EQ(built_for.evidence[0], "at::newish(): exported by torch 2.6 or newer");
@@ -66,7 +66,7 @@ TEST(Date, EndsThatTouchTheTableAreOpen) {
   const BuiltFor newer = date({"_ZN2at6newishEv"});
   EXPECT_EQ(built_for_words(newer), "2.6 or newer");
   EXPECT_FALSE(newer.torch_max);
-  EXPECT_NE(newer.why_not_narrower, "");
+  EXPECT_NE(newer.why_not_narrower.english(), "");
   const BuiltFor older = date({"_ZN2at4goneEv"});
   EXPECT_EQ(built_for_words(older), "2.6 or older");
   EXPECT_FALSE(older.torch_min);
@@ -78,14 +78,14 @@ TEST(Date, WithoutTorchNamesItIsNotDated) {
   const BuiltFor built_for = date({"printf", "_ZNSt6vectorIiE4pushEv"});
   EXPECT_FALSE(built_for.dated);
   EXPECT_EQ(built_for_words(built_for), "");
-  EXPECT_EQ(built_for.why_not_narrower, "the file uses no torch symbol");
+  EXPECT_EQ(built_for.why_not_narrower.english(), "the file uses no torch symbol");
 }
 
 TEST(Date, AThinModuleSaysWhy) {
   const BuiltFor built_for = date({"_ZN2at10always_newEv"});
   EXPECT_FALSE(built_for.dated);
   EXPECT_EQ(built_for.releases.size(), 5u);
-  EXPECT_EQ(built_for.why_not_narrower,
+  EXPECT_EQ(built_for.why_not_narrower.english(),
             "it needs only 1 symbol of torch, which each of these releases exports");
 }
 
@@ -101,7 +101,7 @@ TEST(Date, UnknownNamesAreToldAndDoNotNarrow) {
   EXPECT_NE(built_for.evidence.back().find("at::sideways()"), std::string::npos);
   const BuiltFor strange = date({"_ZN2at8sidewaysEv"});
   EXPECT_FALSE(strange.dated);
-  EXPECT_NE(strange.why_not_narrower.find("no known release exports any"), std::string::npos);
+  EXPECT_NE(strange.why_not_narrower.english().find("no known release exports any"), std::string::npos);
 }
 
 TEST(Date, AnEmptyIntersectionIsABracket) {
@@ -109,7 +109,7 @@ TEST(Date, AnEmptyIntersectionIsABracket) {
   EXPECT_TRUE(built_for.between_known_releases);
   EXPECT_TRUE(built_for.releases.empty());
   EXPECT_EQ(built_for_words(built_for), "between 2.4 and 2.8");
-  EXPECT_NE(built_for.why_not_narrower.find("nightly"), std::string::npos);
+  EXPECT_NE(built_for.why_not_narrower.english().find("nightly"), std::string::npos);
 }
 
 // As torch-xla 2.8.0, made for a nightly: one name left with 2.5, one was away until 2.6.
@@ -207,7 +207,7 @@ TEST(Date, StableNamesAloneAreTheStableInterface) {
   const BuiltFor stable = date({"aoti_torch_call"});
   EXPECT_TRUE(stable.stable_abi);
   EXPECT_EQ(built_for_words(stable), "2.5 or newer");
-  EXPECT_NE(stable.why_not_narrower.find("stable C interface"), std::string::npos);
+  EXPECT_NE(stable.why_not_narrower.english().find("stable C interface"), std::string::npos);
   EXPECT_FALSE(date({"aoti_torch_call", "_ZN2at4goneEv"}).stable_abi);
 }
 
@@ -218,7 +218,7 @@ TEST(Date, FilesBuiltTogetherShareOneAnswer) {
   const BuiltFor apart =
       date_together(symbol_index, "x.whl", {date({"_ZN2at5firstEv"}), date({"_ZN2at4lastEv"})});
   EXPECT_FALSE(apart.dated);
-  EXPECT_NE(apart.why_not_narrower.find("different releases"), std::string::npos);
+  EXPECT_NE(apart.why_not_narrower.english().find("different releases"), std::string::npos);
   EXPECT_FALSE(date_together(symbol_index, "x.whl", {date({"printf"})}).dated);
 }
 

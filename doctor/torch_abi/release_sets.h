@@ -39,7 +39,7 @@ Set releases_where(const SymbolIndex& symbol_index, Predicate fits) {
 // Fills torch_min, torch_max, releases and `dated` of the answer. An end that touches the oldest or the
 // newest known release stays unset: unknown releases beyond it may fit as well.
 void take_bounds(const SymbolIndex& symbol_index, Set fits, BuiltFor& built_for);
-std::string why_not_narrower(const BuiltFor& built_for);
+Message why_not_narrower(const BuiltFor& built_for);
 std::string count_names(unsigned count);  // "1 name", "3 names"
 
 }  // namespace scankit

@@ -38,8 +38,8 @@ Probed<std::vector<std::string>> gpus_of(const Snapshot& snapshot) {
 
 Probed<std::string> cuda_of(const Probed<Torch>& torch) {
   if (torch.present() && torch.value.cuda.empty())
-    return Probed<std::string>::absent(torch.value.hip.empty() ? say("this torch is a CPU build")
-                                                               : say("this torch is built for ROCm"));
+    return Probed<std::string>::absent(torch.value.hip.empty() ? message("this torch is a CPU build")
+                                                               : message("this torch is built for ROCm"));
   return part_of(torch, torch.value.cuda);
 }
 

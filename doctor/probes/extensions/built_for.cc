@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/elf/image.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/packages/distributions.h"
@@ -54,7 +54,7 @@ BuiltFor date_extension(const Extension& copy, const std::vector<UndefinedSymbol
   built_for.glibc_min = copy.glibc_min;
   built_for.cuda_major = copy.cuda_major;
   built_for.python_tag = copy.tag;
-  built_for.why_not_narrower = say("the file uses no torch symbol");
+  built_for.why_not_narrower = message("the file uses no torch symbol");
   return built_for;
 }
 

@@ -16,7 +16,7 @@ void print(const scankit::BuiltFor& built_for) {
   for (const std::string& release : built_for.releases) releases += (releases.empty() ? "" : ",") + release;
   const std::string words = scankit::built_for_words(built_for);
   std::printf("%s\t%u\t%s\t%s\n", built_for.file.c_str(), built_for.torch_names, releases.c_str(),
-              words.empty() ? built_for.why_not_narrower.c_str() : words.c_str());
+              (words.empty() ? built_for.why_not_narrower.english() : words).c_str());
 }
 
 }  // namespace
