@@ -39,8 +39,8 @@ using Clock = std::chrono::steady_clock;
 struct StepRun {
   const PolicyStep* step = nullptr;
   StepCommand command;
-  std::string not_run;               // nothing to look at, or left out
-  std::string no_time;               // it should have been run, and the budget was used up
+  Message not_run;                   // nothing to look at, or left out
+  Message no_time;                   // it should have been run, and the budget was used up
   std::optional<StepEnd> end;        // where it was run, now or before
   std::optional<Error> no_answer;    // it ended, and what it said cannot be read
   std::optional<Snapshot> snapshot;  // of doctor
@@ -223,8 +223,8 @@ class Gate {
     if (deadline_)
       timeout = std::min(timeout, std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()));
     if (timeout < kLeast) {
-      run.no_time = say("{} was not started: the time limit of --budget ({}) was reached", run.command.name,
-                        options_.budget);
+      run.no_time = message("{} was not started: the time limit of --budget ({}) was reached",
+                            run.command.name, options_.budget);
       return false;
     }
     // A stored snapshot (--from) is read at once and needs no budget.

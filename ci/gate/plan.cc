@@ -42,15 +42,15 @@ bool is_here(const std::string& path) { return ::access(path.c_str(), F_OK) == 0
 
 // Why there is nothing to validate. A module that doctor did not look for, or that is a file,
 // may be there.
-std::string no_module(const std::string& module, const Snapshot& seen) {
+Message no_module(const std::string& module, const Snapshot& seen) {
   if (seen.python.state == ProbeState::Absent || seen.python.state == ProbeState::Failed)
-    return say("no Python to validate with");
-  if (seen.torch.state == ProbeState::Absent) return say("torch is not installed");
-  if (module.find('/') != std::string::npos || !seen.extensions.present()) return "";
+    return message("no Python to validate with");
+  if (seen.torch.state == ProbeState::Absent) return message("torch is not installed");
+  if (module.find('/') != std::string::npos || !seen.extensions.present()) return {};
   const bool looked_for = std::ranges::find(seen.modules, module) != seen.modules.end();
   const bool found = std::ranges::any_of(
       seen.extensions.value, [&](const Extension& file) { return file.module == module && file.selected; });
-  return looked_for && !found ? say("{} is not installed", module) : "";
+  return looked_for && !found ? message("{} is not installed", module) : Message();
 }
 
 // Doctor saw the import fail and names the cause; validate could only repeat that.
@@ -63,16 +63,16 @@ bool does_not_import(const std::string& module, const Snapshot& seen) {
 }
 
 // Importing another user's module as root runs that user's code, so that it needs --import here, too.
-std::string not_validated(const StepRule& rule, const GateOptions& options, const Snapshot* seen) {
+Message not_validated(const StepRule& rule, const GateOptions& options, const Snapshot* seen) {
   if (options.no_import) return "--no-import";
-  if (seen == nullptr) return "";
+  if (seen == nullptr) return {};
   const std::string module = option_value(rule, "--module", "selective_scan_cuda");
-  if (std::string why = no_module(module, *seen); !why.empty()) return why;
-  if (does_not_import(module, *seen)) return say("{} does not import", module);
-  if (options.import_foreign) return "";
+  if (const Message why = no_module(module, *seen); !why.empty()) return why;
+  if (does_not_import(module, *seen)) return message("{} does not import", module);
+  if (options.import_foreign) return {};
   const auto foreign = foreign_code(*make_real_host(), *seen);
-  if (!foreign) return "";
-  return say(
+  if (!foreign) return {};
+  return message(
       "{} belongs to user {}, and scankit runs as root: validating would run that user's code as root (run "
       "scankit as that user, or allow it with --import)",
       foreign->path, foreign->uid);
@@ -126,20 +126,20 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
   return command;
 }
 
-std::string nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
-                          const Snapshot* seen) {
+Message nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
+                      const Snapshot* seen) {
   const StepRule& rule = policy.*(step.place);
   // Doctor checks --require. If the policy turns doctor off, nothing would check what it requires.
   const bool demanded = step.name == "doctor" && !(policy.required.empty() && options.required.empty());
-  if (rule.enabled == false && !demanded) return say("disabled by the policy");
-  if (rule.enabled == true) return "";
+  if (rule.enabled == false && !demanded) return message("disabled by the policy");
+  if (rule.enabled == true) return {};
   if (seen != nullptr && broken_environment(*seen) && !has_option(rule, "--from") &&
       !has_option(rule, "--root"))
-    return say("the active environment's Python cannot be used");
+    return message("the active environment's Python cannot be used");
   if (step.name == "env_check" && !has_option(rule, "--spec") && !has_option(rule, "--lock") &&
       !is_here(kSpecFile) && !is_here(kLockFile))
-    return say("neither {} nor {} found (scankit env init writes one)", kSpecFile, kLockFile);
-  return step.name == "validate" ? not_validated(rule, options, seen) : "";
+    return message("neither {} nor {} found (scankit env init writes one)", kSpecFile, kLockFile);
+  return step.name == "validate" ? not_validated(rule, options, seen) : Message();
 }
 
 std::string step_key(const StepCommand& command, const Policy& policy, const std::string& policy_text,

@@ -7,6 +7,7 @@
 #include "ci/gate/policy.h"
 #include "ci/gate/policy_fields.h"
 #include "ci/gate/run_step.h"
+#include "doctor/base/message.h"
 #include "doctor/base/result.h"
 #include "doctor/model/snapshot.h"
 
@@ -17,10 +18,10 @@ namespace scankit {
 StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                          const std::string& program);
 
-// Why a step has nothing to look at here, in one sentence; "" where it has. What the policy demands
+// Why a step has nothing to look at here, in one sentence; empty where it has. What the policy demands
 // (enabled: true) always has. `seen`: the machine, once doctor has told, else nullptr.
-std::string nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
-                          const Snapshot* seen);
+Message nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
+                      const Snapshot* seen);
 
 // A hash of everything that an answer depends on: the policy, this program, the command line, the files
 // that it names, and the environment (`environment` comes from environment_identity()). --resume takes an

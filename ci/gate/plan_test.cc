@@ -28,7 +28,7 @@ class Plan : public testing::Test {
     return *std::ranges::find(policy_steps(), name, &PolicyStep::name);
   }
   std::string reason(const std::string& name, const Snapshot* seen = nullptr) const {
-    return nothing_to_do(step(name), policy_, options_, seen);
+    return english(nothing_to_do(step(name), policy_, options_, seen));
   }
   Words argv(const std::string& name) const {
     return step_command(step(name), policy_, options_, "/scankit").argv;

@@ -82,7 +82,7 @@ class Applied {
     return nullptr;
   }
 
-  // The ordered copy of this finding, which has `because_of`.
+  // The copy of this finding that has `because_of`.
   const Finding* same(const Finding& finding) const {
     const auto found = std::ranges::find_if(found_, [&](const Finding& other) {
       return other.cause == finding.cause && other.subject == finding.subject &&
@@ -98,13 +98,16 @@ class Applied {
 
 // Allowances that ended although their cause is not found any more. They are reported, and do not fail:
 // the environment is as it should be, and the rule can be removed from the policy.
-Outcome allowances(const Policy& policy, const std::string& today, const std::vector<Finding>& found) {
+Outcome allowances(const Policy& policy, const std::string& today, const std::vector<Outcome>& outcomes) {
   Outcome outcome{.check = "policy-allowances",
                   .question = message("Are all allowances of the policy still valid?")};
   for (const CauseRule& rule : policy.causes) {
     if (rule.allowed_until.empty() || is_open(rule, today)) continue;
     outcome.state = CheckState::Found;
-    if (std::ranges::any_of(found, [&](const Finding& each) { return each.cause == rule.cause; })) continue;
+    if (std::ranges::any_of(outcomes, [&](const Outcome& each) {
+          return std::ranges::find(each.findings, rule.cause, &Finding::cause) != each.findings.end();
+        }))
+      continue;
     const std::string slug(info(rule.cause).slug);
     outcome.findings.push_back({.cause = Cause::AllowanceExpired,
                                 .subject = policy.file,
@@ -119,13 +122,11 @@ Outcome allowances(const Policy& policy, const std::string& today, const std::ve
 
 }  // namespace
 
-// The root cause is decided twice: to link symptoms with causes, and with the new severities.
+// The causes are looked up with the severities of the checks, and the verdict is decided with those of the policy.
 void apply_policy(const Policy& policy, const std::string& today, Report& report) {
-  decide_root_cause(report);  // a rule reaches the symptoms of its cause
-  if (std::ranges::any_of(policy.causes, [](const CauseRule& rule) { return !rule.allowed_until.empty(); })) {
-    report.outcomes.push_back(allowances(policy, today, report.findings));
-  }
-  const Applied applied(policy, today, report.findings);
+  const Applied applied(policy, today, linked_findings(report));
+  if (std::ranges::any_of(policy.causes, [](const CauseRule& rule) { return !rule.allowed_until.empty(); }))
+    report.outcomes.push_back(allowances(policy, today, report.outcomes));
   for (Outcome& outcome : report.outcomes)
     for (Finding& finding : outcome.findings) applied.to(finding);
   decide_root_cause(report);

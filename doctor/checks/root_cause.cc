@@ -94,7 +94,7 @@ Verdict verdict(const Report& report) {
 
 }  // namespace
 
-void decide_root_cause(Report& report) {
+std::vector<Finding> linked_findings(const Report& report) {
   std::vector<Finding> all;
   for (const Outcome& outcome : report.outcomes)
     all.insert(all.end(), outcome.findings.begin(), outcome.findings.end());
@@ -107,6 +107,11 @@ void decide_root_cause(Report& report) {
                       rank(finding.cause));
   };
   std::ranges::stable_sort(all, {}, key);
+  return all;
+}
+
+void decide_root_cause(Report& report) {
+  const std::vector<Finding> all = linked_findings(report);
   std::vector<bool> placed(all.size(), false);
   report.findings.clear();
   for (std::size_t i = 0; i < all.size(); ++i)

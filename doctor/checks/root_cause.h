@@ -13,4 +13,8 @@ namespace scankit {
 // root_cause.def.
 void decide_root_cause(Report& report);
 
+// The first half of it: the findings of all outcomes, the gravest first, each with the cause that it follows from. For
+// apply_policy(), whose rules reach the symptoms of a cause before they change severities.
+std::vector<Finding> linked_findings(const Report& report);
+
 }  // namespace scankit
