@@ -77,7 +77,7 @@ void add_made_for(const BuiltFor& built_for, bool is_new, const std::string& ins
   if (!is_new && std::ranges::find(built_for.releases, torch_minor(installed)) != built_for.releases.end()) {
     finding.summary = message(
         "{}; its symbols match {}: it was built with -D_GLIBCXX_USE_CXX11_ABI=0, or for an older torch "
-        "that has the old strings",
+        "with the pre-CXX11 ABI",
         finding.summary, made_for);
     return;
   }
@@ -90,16 +90,16 @@ void add_made_for(const BuiltFor& built_for, bool is_new, const std::string& ins
 
 Message string_abi_in_words(bool is_new, std::size_t n, const std::string& torch, const std::string& name) {
   if (is_new)
-    return message_n(
-        n,
-        "it calls {} function of torch with the new C++ string ABI, which torch {} has with the old one: "
-        "{}",
-        "it calls {} functions of torch with the new C++ string ABI, which torch {} has with the old one, "
-        "such as {}",
-        n, torch, name);
+    return message_n(n,
+                     "it calls {} function of torch with the CXX11 ABI, but torch {} exports it with the "
+                     "pre-CXX11 ABI: {}",
+                     "it calls {} functions of torch with the CXX11 ABI, but torch {} exports them with the "
+                     "pre-CXX11 ABI, such as {}",
+                     n, torch, name);
   return message_n(
-      n, "it calls {} function of torch with the old C++ string ABI, which torch {} has with the new one: {}",
-      "it calls {} functions of torch with the old C++ string ABI, which torch {} has with the new one, "
+      n,
+      "it calls {} function of torch with the pre-CXX11 ABI, but torch {} exports it with the CXX11 ABI: {}",
+      "it calls {} functions of torch with the pre-CXX11 ABI, but torch {} exports them with the CXX11 ABI, "
       "such as {}",
       n, torch, name);
 }

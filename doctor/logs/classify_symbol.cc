@@ -51,11 +51,11 @@ Judged torch_symbol(const std::string& readable, StringAbi strings) {
   return {.cause = "abi_cxx11_mismatch",
           .sure = "likely",
           .meaning = is_new
-                         ? message("torch does not export {}, which uses a string of the new C++ ABI: torch "
-                                   "was built with the old one",
+                         ? message("torch does not export {}, which uses the CXX11 ABI: torch was built with "
+                                   "the pre-CXX11 ABI",
                                    readable)
-                         : message("torch does not export {}, which uses a string of the old C++ ABI: torch "
-                                   "was built with the new one",
+                         : message("torch does not export {}, which uses the pre-CXX11 ABI: torch was built "
+                                   "with the CXX11 ABI",
                                    readable),
           .settles = message("{}; or torch._C._GLIBCXX_USE_CXX11_ABI", all_missing()),
           .alternatives = {"torch_version_mismatch"},

@@ -19,8 +19,8 @@ std::string unknown_built_for_sentence(const BuiltFor& built_for) {
 }
 
 std::string abi_words(const std::string& abi) {
-  if (abi == "old") return say("old string ABI");
-  return abi == "new" ? say("new string ABI") : "";
+  if (abi == "old") return say("pre-CXX11 ABI");
+  return abi == "new" ? say("CXX11 ABI") : "";
 }
 
 }  // namespace

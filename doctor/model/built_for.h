@@ -66,7 +66,7 @@ Message torch_words(const BuiltFor& built_for);
 // "2.11" of "2.11.0+cu130"; "" for what is no version.
 std::string torch_minor(const std::string& version);
 
-// One line: "built for torch 2.3 to 2.6, old string ABI; 2.11 is installed". `installed`: torch's version, ""
+// One line: "built for torch 2.3 to 2.6, pre-CXX11 ABI; 2.11 is installed". `installed`: torch's version, ""
 // for none. "" where the file was not dated at all.
 std::string built_for_sentence(const BuiltFor& built_for, const std::string& installed);
 

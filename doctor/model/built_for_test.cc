@@ -35,8 +35,8 @@ TEST(BuiltForWords, OneSentenceAFile) {
   BuiltFor old = dated("2.3", "2.6");
   old.string_abi = "old";
   EXPECT_EQ(built_for_sentence(old, "2.11.0+cu130"),
-            "built for torch 2.3 to 2.6, old string ABI; 2.11 is installed");
-  EXPECT_EQ(built_for_sentence(old, ""), "built for torch 2.3 to 2.6, old string ABI");
+            "built for torch 2.3 to 2.6, pre-CXX11 ABI; 2.11 is installed");
+  EXPECT_EQ(built_for_sentence(old, ""), "built for torch 2.3 to 2.6, pre-CXX11 ABI");
   EXPECT_EQ(built_for_sentence(dated("2.3", {}), "2.11.0"),
             "built for torch 2.3 or newer; 2.11 is installed");
   EXPECT_EQ(built_for_sentence(dated("2.3", {}), ""), "built for torch 2.3 or newer");

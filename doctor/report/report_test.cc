@@ -146,10 +146,9 @@ TEST(DoctorJson, DatesEachFileAndThoseThatBelongTogether) {
   EXPECT_NE(json["root"]["summary"].get<std::string>().find("; it was built for torch 2.1 to 2.2"),
             std::string::npos);
   const std::string text = doctor_text(report_of("torch_symbols_resolve.dated"), {});
-  EXPECT_NE(text.find("built for torch 2.1 to 2.2, old string ABI; 2.11 is installed\n"), std::string::npos);
-  EXPECT_NE(
-      text.find("mamba-ssm, 2 files together: built for torch 2.1, old string ABI; 2.11 is installed\n"),
-      std::string::npos);
+  EXPECT_NE(text.find("built for torch 2.1 to 2.2, pre-CXX11 ABI; 2.11 is installed\n"), std::string::npos);
+  EXPECT_NE(text.find("mamba-ssm, 2 files together: built for torch 2.1, pre-CXX11 ABI; 2.11 is installed\n"),
+            std::string::npos);
 }
 
 TEST(DoctorJson, OldStringsComeFromAnOldTorchOrFromAFlag) {

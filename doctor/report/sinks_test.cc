@@ -145,10 +145,10 @@ TEST(EverySink, ShowsWhichTorchAFileWasBuiltFor) {
   for (const std::string_view format : {"text", "markdown", "html", "json"}) {
     const std::string text = render(format, report, {});
     const bool json = format == "json";
-    EXPECT_NE(text.find(json ? "\"torch_min\": \"2.3\"" : "built for torch 2.3 to 2.6, old string ABI"),
+    EXPECT_NE(text.find(json ? "\"torch_min\": \"2.3\"" : "built for torch 2.3 to 2.6, pre-CXX11 ABI"),
               std::string::npos)
         << format;
-    EXPECT_NE(text.find(json ? "\"torch_min\": \"2.4\"" : "built for torch 2.4 to 2.6, old string ABI"),
+    EXPECT_NE(text.find(json ? "\"torch_min\": \"2.4\"" : "built for torch 2.4 to 2.6, pre-CXX11 ABI"),
               std::string::npos)
         << format;
     EXPECT_NE(text.find("/w/wheel.whl"), std::string::npos) << format;

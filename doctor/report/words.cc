@@ -110,8 +110,8 @@ std::string python_in_words(const Python& python) {
 std::string torch_in_words(const Torch& torch) {
   std::string text =
       torch.version + ", " + (torch.cuda.empty() ? say("CPU build") : say("CUDA {}", torch.cuda));
-  if (torch.string_abi == "new") text += ", " + say("new string ABI");
-  if (torch.string_abi == "old") text += ", " + say("old string ABI");
+  if (torch.string_abi == "new") text += ", " + say("CXX11 ABI");
+  if (torch.string_abi == "old") text += ", " + say("pre-CXX11 ABI");
   return text;
 }
 

@@ -3,7 +3,7 @@
 #include <set>
 #include <tuple>
 
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "envspec/check/check.h"
 

@@ -25,7 +25,7 @@ def missing_cudart_11(env):
     return Fault(root="missing_cudart", error=r"libcudart\.so\.11\.0: cannot open shared object file")
 
 
-# An old wheel: the loader names the runtime alone, and hides the old string ABI behind it.
+# An old wheel: the loader names the runtime alone, and hides the pre-CXX11 ABI behind it.
 @fault(matrix=True)
 def missing_cudart_over_old_abi(env):
     missing_cudart(env, "libcudart.so.12", binding="binding-oldabi")

@@ -26,7 +26,7 @@ def abi_cxx11_mismatch(env):
     env.link_module(env.module_file, *env.objects("binding-oldabi", "scan"))
     # Built by the headers of the installed torch, whose own wheels have the new strings.
     return Fault(root="abi_cxx11_mismatch", error="undefined symbol: _ZN3c10.*Ss", built_for=(env.module_file.name, release(TORCH)),
-                 says=r"old string ABI; 2\.11 is installed$|it was built with -D_GLIBCXX_USE_CXX11_ABI=0")
+                 says=r"pre-CXX11 ABI; 2\.11 is installed$|it was built with -D_GLIBCXX_USE_CXX11_ABI=0")
 
 
 @fault()

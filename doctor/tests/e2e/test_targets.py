@@ -57,7 +57,7 @@ def test_dating_of_a_real_wheel(examine, scankit, env):
     of_wheel = [entry for entry in result.json["built_for"] if entry["file"].endswith(".whl")]
     assert any(entry["glibc_min"] is not None and entry["stable_abi"] is False for entry in of_wheel), f"the wheel's own facts: {of_wheel}"
     text = scankit.report("--python", env.python, "--so", wheel)
-    text.has_line(r"files together: built for torch 2\.[0-9]+.*old string ABI; 2\.11 is installed$")
+    text.has_line(r"files together: built for torch 2\.[0-9]+.*pre-CXX11 ABI; 2\.11 is installed$")
 
 
 def test_broken_file(examine, file):
