@@ -49,8 +49,8 @@ struct Options {
 constexpr const char *kModelBlock = "model-block", *kModelOfMamba = "model-mamba_ssm";
 
 int report_error(const Error& error, int status) {
-  std::fprintf(stderr, "scankit validate: %s%s%s\n", retold(error.message).c_str(),
-               error.hint.empty() ? "" : "; ", retold(error.hint).c_str());
+  std::fprintf(stderr, "scankit validate: %s%s%s\n", error.message.c_str(), error.hint.empty() ? "" : "; ",
+               error.hint.c_str());
   return status;
 }
 
@@ -183,7 +183,7 @@ Result<validate::Validation> validated(validate::ValidateRequest request, bool j
     running = now.what;
     if (now.warning.empty()) return;
     const Speaking to_the_user(language);
-    progress_note(retold(now.warning));
+    progress_note(now.warning);
   };
   return run_validation(request);
 }
@@ -247,7 +247,7 @@ int validate_command(const Options& options) {
   request.cases = std::move(*cases);
   if (const auto chosen = choose_files(options, request); !chosen)
     return report_error(chosen.error(), kExitUsage);
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
   auto python = choose_python(*make_real_host(), options.python, notes);
   if (!python) {
     const bool broken = python.error().code == Errc::ToolFailed;
@@ -257,7 +257,7 @@ int validate_command(const Options& options) {
   }
   request.python = std::move(*python);
   if (!options.quiet)
-    for (const std::string& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", note.c_str());
+    for (const Message& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", tr(note).c_str());
   if (!options.import_foreign)
     if (const auto ours = ours_to_run(*make_real_host(), request.python, request.module); !ours)
       return report_error(ours.error(), kExitInconclusive);

@@ -102,7 +102,7 @@ Result<void> build_for(const std::string& file, const MachineReader& read_machin
   auto there = other ? read_machine(text, file) : snapshot_from_json(text);
   if (!there && other) return there.error();
   if (!there)
-    return Error{there.error().code, say("{} is not a snapshot: {}", file, retold(there.error().message)),
+    return Error{there.error().code, say("{} is not a snapshot: {}", file, there.error().message),
                  say("make one on that machine: scankit snapshot --out FILE")};
   if (!there->gpus.present() || there->gpus.value.empty())
     return Error{Errc::NotFound, say("{} lists no GPU", file),

@@ -27,7 +27,7 @@ std::string lines_plain(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find('\n', at), text.size());
-    out += "  " + plain(retold(text.substr(at, end - at)), false) + "\n";
+    out += "  " + plain(text.substr(at, end - at), false) + "\n";
     at = end + 1;
   }
   return out;
@@ -38,8 +38,8 @@ std::string lines_plain(const std::string& text) {
 int report_error(const std::string& command, const Error& error, int status) {
   const bool log = error.hint.find('\n') != std::string::npos;  // the compiler's own lines
   std::string line("scankit ");
-  line.append(command).append(": ").append(retold(error.message));
-  if (!error.hint.empty() && !log) line += "; " + retold(error.hint);
+  line.append(command).append(": ").append(error.message);
+  if (!error.hint.empty() && !log) line += "; " + error.hint;
   tell(line);
   if (log) std::fputs(lines_plain(error.hint).c_str(), stderr);
   return error.code == Errc::InvalidArgument ? kExitUsage : status;
@@ -81,9 +81,9 @@ Result<std::string> chosen_python(const Host& host, const std::string& asked) {
 }
 
 Result<std::string> chosen_python(const Host& host, const std::string& asked, BrokenEnvironment& broken) {
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
   auto python = choose_python(host, asked.empty() ? std::nullopt : std::optional(asked), notes, &broken);
-  for (const std::string& note : notes) tell(note);
+  for (const Message& note : notes) tell(tr(note));
   return python;
 }
 
@@ -126,11 +126,11 @@ std::string taken_for(const Toolchain& toolchain, const Candidate& candidate) {
 std::string verdict(const Candidate& candidate, const Result<TargetChoice>& choice,
                     const std::string& makes) {
   if (!makes.empty()) return say("selected: builds {}", makes);
-  if (!choice) return say("not selected: {}", retold(choice.error().message));
+  if (!choice) return say("not selected: {}", choice.error().message);
   if (candidate.kind == Candidate::Kind::Wheel)
     return say("not selected: not installed; --allow-download fetches it ({} MB) if nothing else is suitable",
                candidate.wheel->download() / 1000000);
-  if (choice->too_old) return say("not selected: {}", retold(choice->notes.front()));
+  if (choice->too_old) return say("not selected: {}", choice->notes.front());
   if (candidate.kind == Candidate::Kind::Nvcc)
     return say("not selected: NVRTC builds the same device code without a host compiler");
   return say("not selected: a preferred one above is used, although this one is suitable as well");
@@ -145,7 +145,7 @@ void print_candidate(const Host& host, const Candidate& candidate, const Result<
   print_below(say("host compiler: {}", host_compiler(host, candidate)));
   print_below(verdict(candidate, choice, makes));
   if (!choice && makes.empty() && !choice.error().hint.empty())
-    print_below(say("to use it: {}", retold(choice.error().hint)));
+    print_below(say("to use it: {}", choice.error().hint));
 }
 
 }  // namespace

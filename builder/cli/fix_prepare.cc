@@ -80,7 +80,7 @@ std::optional<BuiltModule> shipped_module(const FixContext& context, const Bundl
   if (request.flavor != Flavor::Universal) return std::nullopt;
   auto ready = prebuilt_module(prebuilt_folder(), module, request.targets, context.report.snapshot.gpus);
   if (ready) return *std::move(ready);
-  tell(retold(ready.error().message));
+  tell(ready.error().message);
   return std::nullopt;
 }
 
@@ -159,14 +159,12 @@ Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
   request.modules = asked.modules;
   request.ask_nvml = true;
   request.audit = asked.modules.empty();  // what a fix leaves broken is to be named, whoever made it
-  request.progress = [&](const std::string& phase) { progress.now(phase); };
+  request.progress = [&](const Message& phase) { progress.now(phase); };
   Snapshot snapshot = take_snapshot(host, request);
   ObserveRequest observe;
   observe.can_be_asked_for = false;  // a fix ends in the import that proves it: nothing to opt into
   if (asked.after_a_fix) observe.timeout = std::chrono::minutes(5);
-  observe.running = [&](const std::string& what, auto since, auto limit) {
-    progress.now(what, limit, since);
-  };
+  observe.running = [&](const Message& what, auto since, auto limit) { progress.now(what, limit, since); };
   snapshot.observations = observe_imports(host, snapshot, observe);
   read_observations(snapshot);
   return snapshot;

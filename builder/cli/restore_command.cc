@@ -23,7 +23,7 @@ namespace {
 // "back" for files that had an older version, "removed" for those that the fix had added.
 void print_undone(const Journal& journal) {
   print_line(say("undone: fix {} ({} {})", journal.id, journal.module, journal.version));
-  for (const std::string& step : journal.steps) print_line("  " + in_column(say("step"), 9) + retold(step));
+  for (const std::string& step : journal.steps) print_line("  " + in_column(say("step"), 9) + step);
   std::set<std::string> back;
   for (const Operation& op : journal.operations)
     if (op.kind != Operation::Kind::Place && back.insert(op.target).second)

@@ -114,8 +114,7 @@ Cache::Lookup Cache::look_up(const Key& key) const {
   const std::string digest = key.digest(), path = entry_path(digest);
   auto whole = read_private_file(path, kEntryLimit);
   if (!whole) {
-    if (whole.error().code != Errc::NotFound)
-      note(say("ignoring a cache entry: {}", retold(whole.error().message)));
+    if (whole.error().code != Errc::NotFound) note(say("ignoring a cache entry: {}", whole.error().message));
     return {};
   }
   const std::string_view bytes = std::string_view(*whole).substr(std::min(kEntryHeader, whole->size()));
@@ -144,7 +143,7 @@ void Cache::store(const Key& key, const std::string& slot, std::string_view byte
     if (std::exchange(unwritable_, true)) return;  // the reason is the same for all of them
   }
   note(say("cannot write to the cache {}, so the next build will compile again: {}", folder_,
-           retold(stored.error().message)));
+           stored.error().message));
 }
 
 std::optional<std::string> Cache::last_inputs(const std::string& slot) const {
@@ -178,10 +177,10 @@ Result<std::string> usable_cache_folder(const std::string& asked) {
   SCANKIT_TRY(const std::string folder, cache_folder(asked));
   const auto ours = check_private_folder(folder);
   if (ours || ours.error().code == Errc::NotFound) return folder;
-  const std::string next = ours.error().hint.empty() ? say("choose a directory of your own with --cache-dir")
-                                                     : retold(ours.error().hint);
+  const std::string next =
+      ours.error().hint.empty() ? say("choose a directory of your own with --cache-dir") : ours.error().hint;
   progress_note(say("the cache {} is not used: {}, so anybody may have written the compiled code in it; {}",
-                    folder, retold(ours.error().message), next));
+                    folder, ours.error().message, next));
   return std::string();
 }
 

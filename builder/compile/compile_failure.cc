@@ -180,8 +180,7 @@ Error compile_failure(const DeviceCompiler::Job& job, const ProcessResult& ran, 
         job, say("the compiler exited with status {} and no message", ran.exit_code),
         say("use another compiler: scankit build --list-toolchains lists the installed ones"), code);
   const std::string first = log.substr(0, log.find('\n'));
-  return image_failure(job, retold(first), log.size() > first.size() ? log.substr(first.size() + 1) : "",
-                       code);
+  return image_failure(job, first, log.size() > first.size() ? log.substr(first.size() + 1) : "", code);
 }
 
 Error no_image(const DeviceCompiler::Job& job, const ProcessResult& ran) {

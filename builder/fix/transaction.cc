@@ -137,7 +137,7 @@ Result<void> recover(const StateFolder& state, std::vector<std::string>& done) {
     SCANKIT_CHECK(undo_all(state, *journal, notes));
     done.push_back(applying ? say("the interrupted fix {} was undone", journal->id)
                             : say("the interrupted restore of fix {} was completed", journal->id));
-    for (const std::string& note : notes) done.push_back(retold(note));
+    for (const std::string& note : notes) done.push_back(note);
   }
   // Staged, and killed before its journal was written.
   std::error_code ignored;

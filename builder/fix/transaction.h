@@ -13,7 +13,7 @@ namespace scankit {
 // A change of an environment that stays as a whole or not at all. Whatever it does next is in the journal
 // before it is done, so that the next scankit can undo a kill at any point. The caller decides the order of
 // the operations: the one that changes what Python imports comes last. Errors are in English, as the
-// journal's note is, and retold() translates them for the user.
+// journal's note is.
 class Transaction {
  public:
   Transaction(const StateFolder& state, Journal journal) : state_(state), journal_(std::move(journal)) {}

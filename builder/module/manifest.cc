@@ -73,7 +73,7 @@ Result<std::string> manifest_in(const std::string& path) {
   if (manifest) return manifest;
   if (manifest.error().code == Errc::NotFound)
     return no_manifest(path, say("scankit did not build it, or a tool removed the section"));
-  return no_manifest(path, retold(manifest.error().message));
+  return no_manifest(path, manifest.error().message);
 }
 
 // Skips values that are not texts, which only another program can have written.

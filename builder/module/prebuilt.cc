@@ -123,7 +123,7 @@ Result<std::optional<BuiltModule>> from_file(const std::string& path, const Bund
                                              const Probed<std::vector<Gpu>>& gpus) {
   SCANKIT_TRY(const std::string file, read_whole_file(path, kFileLimit));
   const auto text = section_bytes(file, ".scankit.manifest");
-  if (!text && text.error().code != Errc::NotFound) return damaged(path, retold(text.error().message));
+  if (!text && text.error().code != Errc::NotFound) return damaged(path, text.error().message);
   if (!text)
     return std::optional<BuiltModule>();  // a host module alone: scankit was installed without device code
   auto manifest = nlohmann::ordered_json::parse(*text, nullptr, false);

@@ -92,7 +92,7 @@ Result<TargetChoice> targets_by(const Candidate& candidate, const TargetRequest&
 }
 
 std::string lacking(const Candidate& candidate, const Error& error) {
-  return candidate.title() + ": " + retold(error.message);
+  return candidate.title() + ": " + error.message;
 }
 
 // Cubins by number, then PTX, as choose_targets() sorts them.

@@ -210,8 +210,7 @@ Error installer_failure(const FetchRequest& request, const InstallerCommand& com
       useful += line.substr(0, 400) + "\n";
   }
   const std::string why = ran.timed_out ? say("it took longer than an hour") : last.substr(0, 400);
-  return {Errc::ToolFailed,
-          say("{} could not be downloaded: {}", request.toolchain->requirements(), retold(why)),
+  return {Errc::ToolFailed, say("{} could not be downloaded: {}", request.toolchain->requirements(), why),
           say("the command was: {}", shown(command)) + "\n" + useful};
 }
 

@@ -166,8 +166,7 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
   SCANKIT_TRY(const ProcessResult answer, run_gpu_helper(args));
   const auto records = parse_helper_records(answer.out);
   if (!answer.ok() || records.empty() || records[0].kind != "nvrtc")
-    return Error{Errc::ToolFailed, nvrtc.path + ": " + retold(answer.err.substr(0, answer.err.find('\n'))),
-                 ""};
+    return Error{Errc::ToolFailed, nvrtc.path + ": " + answer.err.substr(0, answer.err.find('\n')), ""};
   const auto& fields = records[0].fields;
   if (fields.count("version") == 0 || fields.count("archs") == 0)
     return Error{Errc::ToolFailed, say("{} does not report its version", nvrtc.path), ""};

@@ -121,8 +121,7 @@ Result<CxxCompiler> named_by_user(const Host& host, const std::string& cxx, cons
                  how_to_get_one(demand)};
   compiler.argv.front() = path;
   if (auto fits = examine(host, demand, compiler); !fits)
-    return Error{fits.error().code,
-                 say("CXX selects an unsuitable compiler: {}", retold(fits.error().message)),
+    return Error{fits.error().code, say("CXX selects an unsuitable compiler: {}", fits.error().message),
                  how_to_get_one(demand)};
   return compiler;
 }
@@ -176,7 +175,7 @@ Result<CxxCompiler> choose_cxx_compiler(const Host& host, const Snapshot& snapsh
     compiler.chosen_by = "PATH";
     const auto fits = examine(host, demand, compiler);
     if (fits) return compiler;
-    lacking += (lacking.empty() ? "" : "; ") + retold(fits.error().message);
+    lacking += (lacking.empty() ? "" : "; ") + fits.error().message;
   }
   if (lacking.empty())
     return Error{Errc::NotFound,

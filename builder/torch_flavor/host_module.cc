@@ -166,7 +166,7 @@ enum class BuildStep { Compile, Link };
 // The first useful line becomes the message, the others become the hint.
 Error step_failure(BuildStep step, const ProcessResult& ran) {
   const std::string lines = tool_error_lines(ran.err);
-  std::string why = retold(lines.substr(0, lines.find('\n')));
+  std::string why = lines.substr(0, lines.find('\n'));
   if (ran.timed_out) why = say("the compiler took longer than 10 minutes");
   // g++ is a driver: what the kernel kills is cc1plus, and g++ says so.
   if (ran.signal == SIGKILL || ran.err.find("Killed signal") != std::string::npos)

@@ -263,9 +263,10 @@ void judge_clock(NodeEvent& node, const AskedNode* asked) {
   node.clock_known = std::isfinite(node.clock_low) || std::isfinite(node.clock_high);
   node.clock_apart = node.clock_low > kClockTolerance || node.clock_high < -kClockTolerance;
   if (!node.clock_apart) return;
-  node.notes.push_back(node.clock_low > kClockTolerance
-                           ? say("its clock is at least {:.0f} s ahead of the launcher's", node.clock_low)
-                           : say("its clock is at least {:.0f} s behind the launcher's", -node.clock_high));
+  node.notes.push_back(
+      node.clock_low > kClockTolerance
+          ? message("its clock is at least {:.0f} s ahead of the launcher's", node.clock_low)
+          : message("its clock is at least {:.0f} s behind the launcher's", -node.clock_high));
 }
 
 }  // namespace scankit::fleet

@@ -79,7 +79,7 @@ constexpr std::size_t kLargestFile = 64u << 20, kLargestLog = 1u << 30;
 
 using Files = std::vector<Collected::File>;
 
-Collected::File problem(const std::string& name, std::string why) {
+Collected::File problem(const std::string& name, Message why) {
   return {name, {TextState::Foreign, std::move(why), {}}};
 }
 
@@ -100,7 +100,7 @@ void take_log(const std::string& name, const std::string& text, Files& files) {
   cutter.add(text, take);
   for (const auto& [node, part] : assembler.unfinished())
     files.push_back({name + ":" + node, read_node_text(part)});
-  if (told == 0) files.push_back(problem(name, say("it is not the result of a fleet node")));
+  if (told == 0) files.push_back(problem(name, message("it is not the result of a fleet node")));
 }
 
 // write_file_atomically() writes to NAME.XXXXXX and renames it when it is complete.
@@ -111,12 +111,13 @@ bool left_by_a_killed_write(const std::string& name) {
 void take_file(const std::string& folder, const std::string& name, bool regular, Files& files) {
   if (name == kRosterFile || name == "fleet.lock") return;
   if (!regular) {
-    files.push_back(problem(name, say("it is not a regular file")));
+    files.push_back(problem(name, message("it is not a regular file")));
     return;
   }
   if (left_by_a_killed_write(name)) {
     files.push_back(
-        {name, {TextState::Truncated, say("it is from a process that was killed while it wrote it"), {}}});
+        {name,
+         {TextState::Truncated, message("it is from a process that was killed while it wrote it"), {}}});
     return;
   }
   const bool node_file = name.ends_with(".json");
@@ -131,8 +132,7 @@ void take_file(const std::string& folder, const std::string& name, bool regular,
 
 using ListedNames = std::vector<std::pair<std::string, bool>>;  // and whether it is a regular file
 
-// Reads all files with several threads, since hashing is most of the work. No thread sets the language
-// (Speaking) while they run.
+// Reads all files with several threads, since hashing is most of the work.
 std::vector<Files> read_all(const std::string& folder, const ListedNames& names) {
   std::vector<Files> all(names.size());
   std::atomic<std::size_t> next{0};
@@ -169,9 +169,9 @@ Result<Collected> collect(const std::string& folder) {
   else
     collected.roster_problem =
         roster.error().code == Errc::NotFound
-            ? say("{} not found in {}: the expected nodes are not known; list them with --expect",
-                  kRosterFile, folder)
-            : roster.error().message;
+            ? message("{} not found in {}: the expected nodes are not known; list them with --expect",
+                      kRosterFile, folder)
+            : Message(roster.error().message);
   for (Files& files : read_all(folder, names)) std::ranges::move(files, std::back_inserter(collected.files));
   return collected;
 }

@@ -59,34 +59,34 @@ void judge_answer(NodeEvent& line) {
   line.state = "answered";
   if (r.end != "exited") {
     line.state = r.end == "timed out" ? "timed_out" : r.end == "killed" ? "killed" : "not_started";
-    line.why = r.end == "timed out" ? say("the command exceeded its time limit")
-               : r.end == "killed"  ? say("the command was killed by signal {}", r.signal)
-                                    : say("the command could not be started: {}", r.said);
+    line.why = r.end == "timed out" ? message("the command exceeded its time limit")
+               : r.end == "killed"  ? message("the command was killed by signal {}", r.signal)
+                                    : message("the command could not be started: {}", r.said);
     return;
   }
   const Summary& s = r.summary;
   const auto error = std::ranges::find(s.causes, "error", &Cause::severity);
   if (s.verdict.empty())
-    line.why = say("the command exited with status {} and no result: {}", r.exit_status, r.said);
+    line.why = message("the command exited with status {} and no result: {}", r.exit_status, r.said);
   else if (r.exit_status == kExitClean)
     line.verdict = Verdict::Passed;
   else if (r.exit_status == kExitUsage || r.exit_status == kExitInternal || r.exit_status > kExitDrift)
-    line.why = say("the command exited with status {}: {}", r.exit_status, r.said);
+    line.why = message("the command exited with status {}: {}", r.exit_status, r.said);
   else if (r.exit_status == kExitInconclusive && s.verdict == "empty")
-    line.why = say("nothing to check: neither PyTorch nor a compiled CUDA extension was found");
+    line.why = message("nothing to check: neither PyTorch nor a compiled CUDA extension was found");
   else if (r.exit_status == kExitInconclusive)
-    line.why =
-        s.unknown.empty() ? say("inconclusive: {}", r.said) : say("inconclusive: {}", s.unknown.front());
+    line.why = s.unknown.empty() ? message("inconclusive: {}", r.said)
+                                 : message("inconclusive: {}", s.unknown.front());
   else
     line.verdict = Verdict::Failed;
   if (line.verdict != Verdict::Failed) return;
   if (error != s.causes.end())
     line.why = error->cause + ": " + error->summary;
   else if (!s.failures.empty())
-    line.why = say_n(s.failed, "{} result is wrong: {} ({})", "{} results are wrong, the first: {} ({})",
-                     s.failed, s.failures.front().what, s.failures.front().why);
+    line.why = message_n(s.failed, "{} result is wrong: {} ({})", "{} results are wrong, the first: {} ({})",
+                         s.failed, s.failures.front().what, s.failures.front().why);
   else
-    line.why = say("the command exited with status {}: {}", r.exit_status, r.said);
+    line.why = message("the command exited with status {}: {}", r.exit_status, r.said);
 }
 
 // Why there is no whole result of a node, from its damaged file or from what the launcher saw.
@@ -94,16 +94,16 @@ void judge_silence(NodeEvent& line, const Collected& collected) {
   for (const auto& file : collected.files)
     if (file.name == node_file_name(line.name) && file.read.state != TextState::Whole) {
       line.state = state_word(file.read.state);
-      line.why = say("its file cannot be used: {}", file.read.why);
+      line.why = message("its file cannot be used: {}", file.read.why);
       return;
     }
   line.state = "never_answered";
-  line.why = say("it never answered");
+  line.why = message("it never answered");
   if (!collected.roster) return;
   if (const auto absent = collected.roster->absent.find(line.name);
       absent != collected.roster->absent.end()) {
     line.state = "not_allocated";
-    line.why = say("it was not in the allocation: {}", absent->second);
+    line.why = message("it was not in the allocation: {}", absent->second);
     return;
   }
   const auto found = collected.roster->nodes.find(line.name);
@@ -111,23 +111,23 @@ void judge_silence(NodeEvent& line, const Collected& collected) {
   const AskedNode& asked = found->second;
   if (asked.gave_up && asked.started > 0 && asked.problem.empty()) {
     line.state = "hung";
-    line.why = say("it started, but had not answered after its {} s and the launcher's grace period",
-                   collected.roster->timeout);
+    line.why = message("it started, but had not answered after its {} s and the launcher's grace period",
+                       collected.roster->timeout);
   } else if (asked.gave_up && asked.started == 0) {
-    line.why = say("it did not start within {} s", collected.roster->timeout);
+    line.why = message("it did not start within {} s", collected.roster->timeout);
   } else if (asked.reported > 0) {
     line.state = "no_file";
-    line.why = say("it reported that it wrote its file, which is not in this directory");
+    line.why = message("it reported that it wrote its file, which is not in this directory");
   } else if (asked.started > 0 && asked.over) {  // Slurm's own words follow
     line.state = "lost";
-    line.why = say("it started, but ended without an answer");
+    line.why = message("it started, but ended without an answer");
   } else if (asked.over) {
     line.state = "not_started";
-    line.why = say("it could not be started");
+    line.why = message("it could not be started");
   } else if (asked.started > 0 || asked.asked > 0) {
-    line.why = say("the launcher ended before it answered");
+    line.why = message("the launcher ended before it answered");
   }
-  if (!asked.problem.empty()) line.why += ": " + asked.problem;
+  if (!asked.problem.empty()) line.why = message("{}: {}", line.why, asked.problem);
 }
 
 // Chooses one result. Copies of it are reported as strays; a result of another status makes the node
@@ -140,13 +140,14 @@ void judge_files(NodeEvent& line, const FilePointers& files, FleetReport& report
     if (file == &chosen) continue;
     const bool same = same_answer(file->read.node, *line.result);
     if (same && file->name.find(':') != std::string::npos) continue;  // the same by file and by log
-    report.strays.push_back({file->name, "duplicate",
-                             same ? say("it is a copy of {}", chosen.name)
-                                  : say("{} is from the same node {} but differs", chosen.name, line.name)});
+    report.strays.push_back(
+        {file->name, "duplicate",
+         same ? message("it is a copy of {}", chosen.name)
+              : message("{} is from the same node {} but differs", chosen.name, line.name)});
     if (same || file->read.node.exit_status == line.exit_status) continue;
     line.verdict = Verdict::Unknown;
     line.state = "conflicting";
-    line.why = say("its two results disagree: {} and {}", chosen.name, file->name);
+    line.why = message("its two results disagree: {} and {}", chosen.name, file->name);
   }
 }
 
@@ -157,14 +158,14 @@ void judge_inputs(NodeEvent& line, const Roster& roster) {
     if (seen == line.result->inputs.end() || seen->second == hash) continue;
     line.verdict = Verdict::Unknown;
     line.state = "other_input";
-    line.why = say("the contents of {} differ from those on the launcher", option);
+    line.why = message("the contents of {} differ from those on the launcher", option);
   }
 }
 
 void note_of_roster(NodeEvent& line, const Roster& roster) {
   const auto asked = roster.nodes.find(line.name);
   if (asked == roster.nodes.end()) {
-    line.notes.push_back(say("it answered, but is not one of the requested nodes"));
+    line.notes.push_back(message("it answered, but is not one of the requested nodes"));
     return;
   }
   if (line.result && !asked->second.problem.empty()) line.notes.push_back(asked->second.problem);
@@ -179,8 +180,8 @@ std::map<std::string, FilePointers> sorted_out(const Collected& collected, Fleet
     else if (file.read.node.fleet != report.fleet ||
              (collected.roster && file.read.node.command_sha256 != collected.roster->command_sha256))
       report.strays.push_back({file.name, "other_fleet",
-                               say("it belongs to fleet {}, node {}; this one is {}", file.read.node.fleet,
-                                   file.read.node.node, report.fleet)});
+                               message("it belongs to fleet {}, node {}; this one is {}",
+                                       file.read.node.fleet, file.read.node.node, report.fleet)});
     else
       of_node[file.read.node.node].push_back(&file);
   }
@@ -254,12 +255,12 @@ FleetReport merged(const Collected& collected) {
     report.engine = collected.roster->engine;
     report.command = collected.roster->command;
     report.tool_version = collected.roster->tool_version;
-    report.notes = collected.roster->said;
+    report.notes.assign(collected.roster->said.begin(), collected.roster->said.end());
   }
   take_nodes(collected, report);
   if (report.command.empty()) report.command = one_command(report.nodes);
   if (!collected.roster && collected.expected.empty()) report.problems.push_back(collected.roster_problem);
-  if (report.nodes.empty()) report.problems.push_back(say("no fleet node found in {}", collected.folder));
+  if (report.nodes.empty()) report.problems.push_back(message("no fleet node found in {}", collected.folder));
   take_causes(report);
   compare_facts(report);
   find_outliers(report);

@@ -14,7 +14,7 @@ namespace scankit::fleet {
 struct Collected {
   std::string folder;
   std::optional<Roster> roster;
-  std::string roster_problem;  // why there is none
+  Message roster_problem;  // why there is none
   struct File {
     std::string name;  // in the folder; of a log with its line: "fleet.log:12"
     ReadNode read;
@@ -31,10 +31,10 @@ struct NodeEvent {
   std::string name;
   Verdict verdict = Verdict::Unknown;
   std::string state;    // a slug for programs: "answered", "never_answered", ...; README.md lists them
-  std::string why;      // one sentence; "" where it passed
+  Message why;          // one sentence; empty where it passed
   int exit_status = 0;  // of an answer
   std::optional<NodeResult> result;
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
   double clock_low = 0,
          clock_high = 0;  // by how many seconds its clock is ahead of the launcher's, at least and at most
   bool clock_known = false, clock_apart = false;
@@ -56,8 +56,8 @@ struct Outlier {
 };
 // A file in the directory that does not count.
 struct Stray {
-  std::string file, kind,
-      why;  // "foreign", "truncated", "damaged", "newer", "duplicate", "other_fleet", "log"
+  std::string file, kind;  // "foreign", "truncated", "damaged", "newer", "duplicate", "other_fleet", "log"
+  Message why;
 };
 // A cause with the nodes on which it was found.
 struct CauseLine {
@@ -76,8 +76,8 @@ struct FleetReport {
   std::vector<Outlier> outliers;
   std::vector<Measure> medians;  // of each measure over all nodes
   std::vector<Stray> strays;
-  std::vector<std::string> notes;     // about the fleet as a whole
-  std::vector<std::string> problems;  // of it: why it cannot be green
+  std::vector<Message> notes;     // about the fleet as a whole
+  std::vector<Message> problems;  // of it: why it cannot be green
   std::size_t count(Verdict verdict) const;
   std::size_t warnings() const;
 };

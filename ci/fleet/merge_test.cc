@@ -50,7 +50,7 @@ TEST(FleetMerge, ASilentNodeIsNeverMissing) {
   EXPECT_EQ(line_of_node(report, "lost").state, "lost");
   EXPECT_EQ(line_of_node(report, "nofile").state, "no_file");
   EXPECT_EQ(line_of_node(report, "refused").state, "not_started");
-  EXPECT_NE(line_of_node(report, "refused").why.find("Task launch failed"), std::string::npos);
+  EXPECT_NE(line_of_node(report, "refused").why.english().find("Task launch failed"), std::string::npos);
   EXPECT_EQ(line_of_node(report, "down").state, "not_allocated");
   EXPECT_EQ(line_of_node(report, "forgotten").state, "never_answered");
   EXPECT_EQ(report.count(Verdict::Unknown), 7U);
@@ -78,7 +78,7 @@ TEST(FleetMerge, StatusFollowsThePrecedence) {
   wrong.summary.failed = 1;
   folder.put(wrong);
   EXPECT_EQ(exit_status_of(folder.report(), "error"), kExitFindings);  // of the first that failed
-  EXPECT_NE(line_of_node(folder.report(), "c").why.find("dA is off"), std::string::npos);
+  EXPECT_NE(line_of_node(folder.report(), "c").why.english().find("dA is off"), std::string::npos);
   wrong.exit_status = kExitInternal;
   folder.put(wrong);
   EXPECT_EQ(exit_status_of(folder.report(), "error"), kExitInternal);
@@ -271,7 +271,7 @@ TEST(FleetClock, IsKnownBetweenWhatWasSentAndWhatCame) {
   EXPECT_TRUE(line_of_node(report, "behind").clock_apart);
   EXPECT_FALSE(line_of_node(report, "right").clock_apart);
   EXPECT_FALSE(line_of_node(report, "slow").clock_apart);
-  EXPECT_NE(line_of_node(report, "ahead").notes.at(0).find("3600 s ahead"), std::string::npos);
+  EXPECT_NE(line_of_node(report, "ahead").notes.at(0).english().find("3600 s ahead"), std::string::npos);
 }
 
 TEST(FleetReport, JsonIsOfItsSchemaAndNoFormatIsEmpty) {

@@ -7,7 +7,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/json_text.h"
-#include "doctor/base/say.h"
+#include "doctor/base/message.h"
 
 // A node's file: one line of JSON, {header, "result": the command's own JSON, "sha256": digest of
 // everything before}. The header can be read without parsing the result, which may be large, and the
@@ -73,7 +73,7 @@ NodeResult node_of(const Json& json) {
 }
 
 // A file that cannot be used, with the reason.
-ReadNode not_whole(TextState state, std::string why) { return {state, std::move(why), {}}; }
+ReadNode not_whole(TextState state, Message why) { return {state, std::move(why), {}}; }
 
 // The number behind "urn:scankit:fleet-node:"; 0 where the text does not begin as such a file does.
 int schema_of(std::string_view text) {
@@ -127,25 +127,26 @@ std::string with_digest(std::string body) {
 ReadNode read_node_text(std::string_view text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   const int schema = schema_of(text);
-  if (schema == 0) return not_whole(TextState::Foreign, say("it is not the result of a fleet node"));
+  if (schema == 0) return not_whole(TextState::Foreign, message("it is not the result of a fleet node"));
   if (schema > kNodeSchema)
-    return not_whole(TextState::Newer,
-                     say("it was written by a newer scankit (schema {}, this one reads {}): merge with that "
-                         "one",
-                         schema, kNodeSchema));
+    return not_whole(
+        TextState::Newer,
+        message("it was written by a newer scankit (schema {}, this one reads {}): merge with that "
+                "one",
+                schema, kNodeSchema));
   if (text.size() < kDigestTail || text.substr(text.size() - kDigestTail, kDigestKey.size()) != kDigestKey)
-    return not_whole(TextState::Truncated, say("it is truncated after {} bytes", text.size()));
+    return not_whole(TextState::Truncated, message("it is truncated after {} bytes", text.size()));
   const std::string_view body = text.substr(0, text.size() - kDigestTail);
   if (text.substr(text.size() - 66, 64) != sha256_hex(body) || !text.ends_with("\"}"))
-    return not_whole(TextState::Damaged, say("its checksum does not match (sha256)"));
+    return not_whole(TextState::Damaged, message("its checksum does not match (sha256)"));
   // A quote inside a text of the header is written \", so these bytes are the key.
   const auto border = body.find(kResultKey);
   if (border == std::string_view::npos)
-    return not_whole(TextState::Damaged, say("it does not match schema {}", schema));
+    return not_whole(TextState::Damaged, message("it does not match schema {}", schema));
   try {
     return {TextState::Whole, "", node_of(Json::parse(std::string(body.substr(0, border)) + "}"))};
   } catch (const Json::exception&) {
-    return not_whole(TextState::Damaged, say("it does not match schema {}", schema));
+    return not_whole(TextState::Damaged, message("it does not match schema {}", schema));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "doctor/base/message.h"
 #include "doctor/base/result.h"
 
 // What one node of a fleet has to say, as the one file that it writes.
@@ -63,7 +64,7 @@ std::string with_digest(std::string body);
 enum class TextState { Whole, Foreign, Truncated, Damaged, Newer };
 struct ReadNode {
   TextState state = TextState::Foreign;
-  std::string why;  // where it is not Whole, one sentence
+  Message why;  // where it is not Whole, one sentence
   NodeResult node;
 };
 ReadNode read_node_text(std::string_view text);

@@ -244,7 +244,6 @@ std::optional<std::string> variable(std::string_view name) {
 }  // namespace
 
 Result<FleetReport> report_of(const std::string& folder, const std::vector<std::string>& expected) {
-  const Speaking facts_are_english(nullptr);  // what is for people is said anew
   SCANKIT_TRY(auto collected, collect(folder));
   collected.expected = expected;
   return merged(collected);

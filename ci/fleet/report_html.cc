@@ -31,7 +31,7 @@ std::string html_nodes(const FleetReport& report, Verdict verdict, const std::st
   for (const NodeEvent& node : report.nodes) {
     if (node.verdict != verdict) continue;
     sections += "<section class=\"finding " + std::string(style) + "\">\n<h3>" + code(node.name) + "</h3>\n" +
-                text(retold(node.why)) + "</section>\n";
+                text(tr(node.why)) + "</section>\n";
   }
   return sections.empty() ? "" : html::heading(title) + sections;
 }
@@ -76,8 +76,8 @@ std::string html_report(const FleetReport& report) {
   const std::size_t all = report.nodes.size();
   std::string out;
   if (!report.command.empty()) out += html::paragraph(code(command_line(report.command)));
-  for (const std::string& problem : report.problems) out += text(retold(problem));
-  for (const std::string& note : report.notes) out += text(retold(note));
+  for (const Message& problem : report.problems) out += text(tr(problem));
+  for (const Message& note : report.notes) out += text(tr(note));
   out += html::bar(say_n(all, "{} node", "{} nodes", all),
                    {{say("failed"), "c-error", report.count(Verdict::Failed)},
                     {say("unknown"), "c-unknown", report.count(Verdict::Unknown)},
@@ -85,15 +85,14 @@ std::string html_report(const FleetReport& report) {
   out += html_nodes(report, Verdict::Failed, say("Failed"), "error");
   html::Rows causes, differences, outliers, notes, strays, common;
   for (const CauseLine& line : report.causes)
-    causes.emplace_back(code(line.cause.cause) + " " + xml_escaped(retold(line.cause.summary)),
+    causes.emplace_back(code(line.cause.cause) + " " + xml_escaped(line.cause.summary),
                         xml_escaped(node_names(line.nodes)));
   for (const Difference& d : report.differences)
     differences.emplace_back(xml_escaped(d.fact), xml_escaped(difference_line(d)));
   for (const Outlier& o : report.outliers) outliers.emplace_back(code(o.node), xml_escaped(outlier_line(o)));
   for (const NodeEvent& node : report.nodes)
-    for (const std::string& note : node.notes) notes.emplace_back(code(node.name), xml_escaped(retold(note)));
-  for (const Stray& stray : report.strays)
-    strays.emplace_back(code(stray.file), xml_escaped(retold(stray.why)));
+    for (const Message& note : node.notes) notes.emplace_back(code(node.name), xml_escaped(tr(note)));
+  for (const Stray& stray : report.strays) strays.emplace_back(code(stray.file), xml_escaped(tr(stray.why)));
   for (const auto& [fact, value] : report.common) common.emplace_back(xml_escaped(fact), code(value));
   out += titled(say("Findings"), say("item"), say("nodes"), causes);
   out += html_nodes(report, Verdict::Unknown, say("Unknown"), "note");

@@ -13,6 +13,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json in_english(const std::vector<Message>& messages) {
+  Json texts = Json::array();
+  for (const Message& each : messages) texts.push_back(english(each));
+  return texts;
+}
 Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 // All fields are always there, so that a reader needs no check for their presence.
@@ -21,14 +26,14 @@ Json node_json(const NodeEvent& node) {
   Json json{{"node", node.name},
             {"verdict", kVerdicts[static_cast<int>(node.verdict)]},
             {"state", node.state},
-            {"why", or_null(node.why)},
+            {"why", or_null(english(node.why))},
             {"exit_status", nullptr},
             {"seconds", nullptr},
             {"tool_version", nullptr},
             {"causes", Json::array()},
             {"wrong", 0},
             {"clock", nullptr},
-            {"notes", node.notes}};
+            {"notes", in_english(node.notes)}};
   if (node.clock_known)
     json["clock"] = {{"ahead_at_least", or_null(node.clock_low)},
                      {"ahead_at_most", or_null(node.clock_high)},
@@ -95,10 +100,10 @@ std::string json_report(const FleetReport& report, int exit_status) {
     return Json{{"measure", m.name}, {"unit", m.unit}, {"value", m.value}};
   });
   list("left_out", report.strays, [](const Stray& stray) {
-    return Json{{"file", stray.file}, {"kind", stray.kind}, {"why", stray.why}};
+    return Json{{"file", stray.file}, {"kind", stray.kind}, {"why", english(stray.why)}};
   });
-  json["notes"] = report.notes;
-  json["problems"] = report.problems;
+  json["notes"] = in_english(report.notes);
+  json["problems"] = in_english(report.problems);
   return json_document(json);
 }
 

@@ -17,8 +17,8 @@ std::string element(const char* name, const std::string& type, const std::string
 
 // A node that failed is a failure; one of which nothing is known an error: a skipped test is green to most.
 std::string inner(const NodeEvent& node) {
-  if (node.verdict == Verdict::Failed) return element("failure", node.state, node.why);
-  return node.verdict == Verdict::Unknown ? element("error", node.state, node.why) : "";
+  if (node.verdict == Verdict::Failed) return element("failure", node.state, english(node.why));
+  return node.verdict == Verdict::Unknown ? element("error", node.state, english(node.why)) : "";
 }
 
 }  // namespace
@@ -32,9 +32,9 @@ std::string junit_report(const FleetReport& report) {
     const std::string content = inner(node);
     body += content.empty() ? head + "></testcase>\n" : head + ">\n" + content + "    </testcase>\n";
   }
-  for (const std::string& problem : report.problems)
+  for (const Message& problem : report.problems)
     body += "    <testcase" + attribute("classname", "scankit.fleet") + attribute("name", "complete") +
-            ">\n" + element("error", "unknown", problem) + "    </testcase>\n";
+            ">\n" + element("error", "unknown", english(problem)) + "    </testcase>\n";
   const std::string counts =
       attribute("tests", std::to_string(report.nodes.size() + report.problems.size())) +
       attribute("failures", std::to_string(report.count(Verdict::Failed))) +

@@ -25,15 +25,14 @@ class Table {
 std::string markdown_nodes(const FleetReport& report, Verdict verdict, const std::string& title) {
   Table table(title, say("node"), say("reason"));
   for (const NodeEvent& node : report.nodes)
-    if (node.verdict == verdict) table.row(markdown_code(node.name), markdown_escaped(retold(node.why)));
+    if (node.verdict == verdict) table.row(markdown_code(node.name), markdown_escaped(tr(node.why)));
   return table.text();
 }
 
 std::string notes_of(const FleetReport& report) {
   Table table(say("Notes"), say("node"), say("note"));
   for (const NodeEvent& node : report.nodes)
-    for (const std::string& note : node.notes)
-      table.row(markdown_code(node.name), markdown_escaped(retold(note)));
+    for (const Message& note : node.notes) table.row(markdown_code(node.name), markdown_escaped(tr(note)));
   return table.text();
 }
 
@@ -42,12 +41,12 @@ std::string notes_of(const FleetReport& report) {
 std::string markdown_report(const FleetReport& report) {
   std::string out = "## scankit fleet: " + markdown_escaped(verdict_line(report)) + "\n\n";
   if (!report.command.empty()) out += markdown_code(command_line(report.command)) + "\n\n";
-  for (const std::string& problem : report.problems) out += markdown_escaped(retold(problem)) + "\n\n";
-  for (const std::string& note : report.notes) out += markdown_escaped(retold(note)) + "\n\n";
+  for (const Message& problem : report.problems) out += markdown_escaped(tr(problem)) + "\n\n";
+  for (const Message& note : report.notes) out += markdown_escaped(tr(note)) + "\n\n";
   out += markdown_nodes(report, Verdict::Failed, say("Failed"));
   Table causes(say("Findings"), say("item"), say("nodes"));
   for (const CauseLine& line : report.causes)
-    causes.row(markdown_code(line.cause.cause) + " " + markdown_escaped(retold(line.cause.summary)),
+    causes.row(markdown_code(line.cause.cause) + " " + markdown_escaped(line.cause.summary),
                markdown_escaped(node_names(line.nodes)));
   out += causes.text() + markdown_nodes(report, Verdict::Unknown, say("Unknown"));
   Table differences(say("Nodes differ (not a fault by itself)"), say("fact"), say("value"));
@@ -59,7 +58,7 @@ std::string markdown_report(const FleetReport& report) {
     outliers.row(markdown_code(o.node), markdown_escaped(outlier_line(o)));
   Table strays(say("Files left out"), say("file"), say("reason"));
   for (const Stray& stray : report.strays)
-    strays.row(markdown_code(stray.file), markdown_escaped(retold(stray.why)));
+    strays.row(markdown_code(stray.file), markdown_escaped(tr(stray.why)));
   return out + differences.text() + outliers.text() + notes_of(report) + strays.text();
 }
 

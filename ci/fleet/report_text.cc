@@ -74,7 +74,7 @@ class Text {
     std::size_t width = 0;
     for (const auto* node : chosen) width = std::max(width, node->name.size() + 2);
     some(chosen, [&](const NodeEvent* node) {
-      line("  " + in_column(node->name, std::min<std::size_t>(width, 32)) + retold(node->why));
+      line("  " + in_column(node->name, std::min<std::size_t>(width, 32)) + tr(node->why));
     });
   }
 
@@ -82,7 +82,7 @@ class Text {
     if (report_.causes.empty()) return;
     title(say("Findings"));
     some(report_.causes, [&](const CauseLine& c) {
-      line("  " + c.cause.severity + " " + c.cause.cause + ": " + retold(c.cause.summary));
+      line("  " + c.cause.severity + " " + c.cause.cause + ": " + c.cause.summary);
       line("    " + say("on {}", node_names(c.nodes)));
     });
   }
@@ -101,25 +101,25 @@ class Text {
   }
 
   void node_notes() {
-    std::vector<std::pair<std::string, std::string>> notes;
+    std::vector<std::pair<std::string, Message>> notes;
     for (const NodeEvent& node : report_.nodes)
-      for (const std::string& note : node.notes) notes.emplace_back(node.name, note);
+      for (const Message& note : node.notes) notes.emplace_back(node.name, note);
     if (notes.empty()) return;
     title(say("Notes"));
-    some(notes, [&](const auto& note) { line("  " + in_column(note.first, 12) + retold(note.second)); });
+    some(notes, [&](const auto& note) { line("  " + in_column(note.first, 12) + tr(note.second)); });
   }
 
   void strays() {
     if (report_.strays.empty()) return;
     title(say("Files left out"));
-    some(report_.strays, [&](const Stray& stray) { line("  " + stray.file + ": " + retold(stray.why)); });
+    some(report_.strays, [&](const Stray& stray) { line("  " + stray.file + ": " + tr(stray.why)); });
   }
 
   void remarks() {
     if (report_.notes.empty() && report_.problems.empty()) return;
     line("");
-    for (const std::string& note : report_.notes) line(say("note: {}", retold(note)));
-    for (const std::string& problem : report_.problems) line(say("unknown: {}", retold(problem)));
+    for (const Message& note : report_.notes) line(say("note: {}", note));
+    for (const Message& problem : report_.problems) line(say("unknown: {}", problem));
   }
 
   const FleetReport& report_;

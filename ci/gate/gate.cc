@@ -44,6 +44,7 @@ struct StepRun {
   std::optional<StepEnd> end;        // where it was run, now or before
   std::optional<Error> no_answer;    // it ended, and what it said cannot be read
   std::optional<Snapshot> snapshot;  // of doctor
+  // Doctor's are found here in its snapshot. What another step answered is English in every report.
   std::vector<Outcome> outcomes;
 };
 
@@ -67,8 +68,7 @@ Outcome step_outcome(const StepRun& run) {
   const std::string& name = run.command.name;
   if (!run.not_run.empty()) return ends_as(CheckState::NotApplicable, message("{}: {}", name, run.not_run));
   if (!run.no_time.empty()) return ends_as(CheckState::Unknown, run.no_time);
-  if (run.no_answer)
-    return ends_as(CheckState::Crashed, message("{}: {}", name, retold(run.no_answer->message)));
+  if (run.no_answer) return ends_as(CheckState::Crashed, message("{}: {}", name, run.no_answer->message));
   const StepEnd& end = *run.end;
   if (end.timed_out)
     return ends_as(CheckState::Unknown, message("{} exceeded its time limit of {} s and was killed", name,
@@ -78,7 +78,7 @@ Outcome step_outcome(const StepRun& run) {
                    message("{} was killed by signal {} ({})", name, end.signal, ::strsignal(end.signal)));
   if (!end.has_answer()) {
     const CheckState state = said_why(end) ? CheckState::Unknown : CheckState::Crashed;
-    return ends_as(state, message("{} exited with status {}: {}", name, end.status, retold(end.last_words)));
+    return ends_as(state, message("{} exited with status {}: {}", name, end.status, end.last_words));
   }
   return outcome;
 }
@@ -97,19 +97,6 @@ int raw_status(const StepRun& run) {
 int found_status(const PolicyStep& step) {
   if (step.name == "env_check") return kExitDrift;
   return step.name == "validate" ? kExitValidationFailed : kExitFindings;
-}
-
-// What doctor found is data and renders in any language. The sentences of the other answers are English and
-// are translated here.
-std::vector<Outcome> outcomes_of(const StepRun& run) {
-  if (run.snapshot) return run.outcomes;
-  std::vector<Outcome> outcomes = run.outcomes;
-  for (Outcome& outcome : outcomes) {
-    outcome.question = retold(english(outcome.question));
-    outcome.why = retold(english(outcome.why));
-    for (Finding& finding : outcome.findings) finding.summary = retold(english(finding.summary));
-  }
-  return outcomes;
 }
 
 // One run. run() executes the steps in order, and report() judges what they left.
@@ -157,7 +144,7 @@ class Gate {
     if (seen() != nullptr) report.snapshot = *seen();
     std::vector<std::size_t> ends;  // of each step's outcomes
     for (const StepRun& run : runs_) {
-      std::vector<Outcome> outcomes = outcomes_of(run);
+      std::vector<Outcome> outcomes = run.outcomes;
       if (run.command.name == "validate") leave_import_to_doctor(report.outcomes, outcomes);
       report.outcomes.push_back(step_outcome(run));
       for (Outcome& outcome : outcomes) report.outcomes.push_back(std::move(outcome));
@@ -337,12 +324,12 @@ int run_gate(const GateOptions& options) {
   Gate gate(options, *std::move(policy), text);
   if (const auto ran = gate.run(folder, !options.out.empty()); !ran)
     return refuse(ran.error(), options, message("Could every step be started?"), kExitInternal);
-  const Diagnosis diagnosis([&] { return gate.report(); });
+  const Diagnosis diagnosis(gate.report());
   std::vector<int> statuses;
-  for (const Step& step : diagnosis.english().steps) statuses.push_back(step.status);
+  for (const Step& step : diagnosis.report().steps) statuses.push_back(step.status);
   // What no step found: an allowance that ended, where the policy has that fail.
-  if (root(diagnosis.english()) != nullptr) statuses.push_back(kExitFindings);
-  if (diagnosis.english().verdict == Verdict::Empty && !gate.allows_empty())
+  if (root(diagnosis.report()) != nullptr) statuses.push_back(kExitFindings);
+  if (diagnosis.report().verdict == Verdict::Empty && !gate.allows_empty())
     statuses.push_back(kExitInconclusive);
   const int status = gate_status(statuses);
   const int shown = show(diagnosis, options.show, {}, status);

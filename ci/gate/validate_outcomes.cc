@@ -11,7 +11,7 @@
 #include "doctor/logs/explainer.h"
 
 // Turns the JSON of `scankit validate` into outcomes, so that the gate's report has one form for all of
-// its steps. The sentences are English, and retold in the user's language when they are shown.
+// its steps. What validate says itself stays English.
 namespace scankit {
 namespace {
 using Json = nlohmann::ordered_json;

@@ -53,7 +53,7 @@ Message::Message(std::string_view one, std::string_view many, std::size_t n,
                  std::vector<MessageArgument> arguments)
     : text_(one), many_(many), n_(n), sentence_(true), arguments_(std::move(arguments)) {}
 
-std::string Message::rendered(const Language* language) const {
+std::string Message::in(const Language* language) const {
   if (!sentence_) return text_;
   fmt::dynamic_format_arg_store<fmt::format_context> values;
   const auto put = [&](const std::string& name, const auto& value) {
@@ -66,7 +66,7 @@ std::string Message::rendered(const Language* language) const {
     std::visit(
         [&](const auto& value) {
           if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Message>)
-            put(argument.name, value.rendered(language));
+            put(argument.name, value.in(language));
           else
             put(argument.name, value);
         },

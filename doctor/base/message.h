@@ -41,8 +41,9 @@ class Message {
 
   bool empty() const { return text_.empty(); }
   // In the language that is set (Speaking), and for programs.
-  std::string tr() const { return rendered(spoken_language()); }
-  std::string english() const { return rendered(nullptr); }
+  std::string tr() const { return in(spoken_language()); }
+  std::string english() const { return in(nullptr); }
+  std::string in(const Language* language) const;
   // Applies `change` to the text, or to every text among the arguments of a sentence; its template stays.
   void change_texts(const std::function<void(std::string&)>& change);
 
@@ -51,8 +52,6 @@ class Message {
   friend void from_json(const nlohmann::json& json, Message& message);
 
  private:
-  std::string rendered(const Language* language) const;
-
   std::string text_;  // the template, or the text itself where `sentence_` is false
   std::string many_;  // "" where no number decides about the form
   std::size_t n_ = 0;

@@ -22,7 +22,6 @@ class German : public Language {
     return n == 1 ? "{} Name" : "{} Namen";
   }
   std::string_view code() const override { return "de"; }
-  std::optional<std::string> retold(std::string_view) const override { return std::nullopt; }
 };
 
 TEST(Message, IsPutIntoWordsWhereItIsShown) {

@@ -95,11 +95,6 @@ std::string said(std::string_view english) {
   return std::string(translation && same_places(english, *translation) ? *translation : english);
 }
 
-std::string retold(std::string_view english) {
-  if (g_language == nullptr || english.empty()) return std::string(english);
-  return g_language->retold(english).value_or(std::string(english));
-}
-
 bool same_places(std::string_view english, std::string_view translation) {
   if (english.find_first_of("{}") == std::string_view::npos &&
       translation.find_first_of("{}") == std::string_view::npos)

@@ -20,8 +20,6 @@ class Language {
   // The form that this language uses for `n` things; `one` is the English key.
   virtual std::optional<std::string_view> counted(std::string_view one, std::size_t n) const = 0;
   virtual std::string_view code() const = 0;  // "de"; "" where it does not say
-  // A sentence that was made of a key and values, said anew; its key is not known any more.
-  virtual std::optional<std::string> retold(std::string_view english) const = 0;
 };
 
 // Sets the language of all sentences for the lifetime of the object, and restores the previous one
@@ -63,14 +61,11 @@ std::string say_n(std::size_t n, fmt::format_string<Values...> one, fmt::format_
   return say_counted(n, one, many, fmt::make_format_args(values...));
 }
 
-// Marks a text for the catalogue that is said later, by said() or retold(): gettext's N_().
+// Marks a text for the catalogue that is said later, by said(): gettext's N_().
 constexpr std::string_view sayable(std::string_view english) { return english; }
 
 // A text of a table (causes.def, the YAML files, Check::question): nothing is put into it here.
 std::string said(std::string_view english);
-
-// A sentence out of a snapshot: facts are stored in English, and read in the language of the reader.
-std::string retold(std::string_view english);
 
 // Whether both texts have the same places for values: {} {0} {name}. A translation may order them anew by
 // numbers; one that drops, adds or garbles a place is not used.

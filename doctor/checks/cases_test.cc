@@ -12,6 +12,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
+#include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
@@ -204,6 +205,35 @@ TEST_P(Cases, AreTheSameAfterTheSnapshotWasStored) {
   Report second = diagnose(*stored);
   EXPECT_EQ(errors(first), errors(second));
   EXPECT_EQ(first.verdict, second.verdict);
+}
+
+// A language in which every sentence can be told from an English one.
+class Brackets : public Language {
+ public:
+  std::optional<std::string_view> sentence(std::string_view english) const override {
+    return *said_.insert("<" + std::string(english) + ">").first;
+  }
+  std::optional<std::string_view> counted(std::string_view one, std::size_t) const override {
+    return sentence(one);
+  }
+  std::string_view code() const override { return "xx"; }
+
+ private:
+  mutable std::set<std::string> said_;
+};
+
+// A check that calls say() stores words of one language: a report in another, and the JSON, would quote them.
+TEST(AllCases, AreJudgedTheSameInEveryLanguage) {
+  for (const std::string& name : case_names()) {
+    const Json test = case_file(name);
+    Report report;
+    {
+      const Brackets brackets;
+      const Speaking speaking(&brackets);
+      report = diagnosed(test);
+    }
+    EXPECT_EQ(pieces_of(report), pieces_of(diagnosed(test))) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Doctor, Cases, ::testing::ValuesIn(case_names()), [](const auto& test) {

@@ -80,7 +80,7 @@ int run_selftest_command(const SelftestOptions& options);
 // snapshot still contains everything else.
 struct Facts {
   Snapshot snapshot;
-  std::vector<std::string> notes;  // which Python was chosen, and which others hold torch
+  std::vector<Message> notes;  // which Python was chosen, and which others hold torch
   int status = 0;
   // The budget ended while a thread was still reading files. That thread uses objects of this process, so
   // nothing may be destroyed: the caller must leave with _exit().

@@ -41,8 +41,6 @@ Result<Facts> facts_for(const DoctorOptions& options) {
     facts.snapshot.tool_version = kToolVersion;
   }
   if (!options.log.empty()) {
-    // Facts are stored in English, whatever the user's language, and translated when they are shown.
-    const Speaking facts_are_english(nullptr);
     Log log;
     SCANKIT_TRY(log, explain_log(options.log));
     log.alone = options.from.empty();
@@ -109,17 +107,14 @@ int run_doctor(const DoctorOptions& given) {
   }
   // After redaction: a described GPU or driver is the user's own input.
   describe_target(options.target, facts.snapshot);
-  {
-    const Speaking facts_are_english(nullptr);
-    read_observations(facts.snapshot);
-  }
+  read_observations(facts.snapshot);
   const Diagnosis diagnosis(std::move(facts.snapshot));
   const int findings =
-      exit_status_of(diagnosis.english(), options.show.fail_on, kExitFindings, options.allow_empty);
+      exit_status_of(diagnosis.report(), options.show.fail_on, kExitFindings, options.allow_empty);
   // The reports contain an exit status, so it is decided before they are written; a failure to write
   // them may raise it.
   const int shown = show(diagnosis, options.show, facts.notes, first_that_counts({facts.status, findings}));
-  const int stored = write_snapshot(diagnosis.english().snapshot, options.snapshot);
+  const int stored = write_snapshot(diagnosis.report().snapshot, options.snapshot);
   const int status = first_that_counts({facts.status, shown, stored, findings});
   // See Facts::abandoned.
   if (facts.abandoned) {

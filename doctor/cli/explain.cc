@@ -164,11 +164,7 @@ void print_found(const std::string& query, const std::vector<const FaultClass*>&
 
 // Explains a pasted error message by the rules for logs. Returns false if they find no error in it.
 bool explain_message(const std::string& text) {
-  Log log;
-  {
-    const Speaking facts_are_english(nullptr);
-    log = explain_text(text);
-  }
+  const Log log = explain_text(text);
   bool any = false;
   for (const LogHit& hit : log.hits) {
     if (hit.role == "clue") continue;

@@ -111,12 +111,6 @@ std::string inside_root(const Host& host, const std::string& root, const std::st
   return outer ? path.substr(root.size()) : path;
 }
 
-// For an error after the facts were taken in English.
-void report_error_in(const Language* language, const Error& error, bool redact) {
-  const Speaking speaking(language);
-  report_error(error, redact);
-}
-
 // Everything that the reading of files uses. It is shared with the reading thread, which continues with
 // it after the budget has ended, perhaps stuck in a file system that does not answer.
 struct Reading {
@@ -131,13 +125,13 @@ struct Reading {
 struct Read {
   Result<std::string> python;
   BrokenEnvironment broken;
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
   Snapshot snapshot;
 };
 
 // Chooses the Python and reads the files. It starts no interpreter.
-Read read_files(Reading& reading, const std::function<void(const std::string&)>& show) {
-  std::vector<std::string> notes;
+Read read_files(Reading& reading, const std::function<void(const Message&)>& show) {
+  std::vector<Message> notes;
   BrokenEnvironment broken;
   auto python = choose_python(*reading.host, reading.requested, notes, &broken);
   // A --python that cannot be used is the whole answer, in one line.
@@ -151,7 +145,7 @@ Read read_files(Reading& reading, const std::function<void(const std::string&)>&
 // Nothing if the deadline came first. The thread is then left alone: a thread in a system call that does
 // not return cannot be ended.
 std::optional<Read> read_until(Deadline deadline, const std::shared_ptr<Reading>& reading,
-                               const std::function<void(const std::string&)>& show) {
+                               const std::function<void(const Message&)>& show) {
   if (!deadline) return read_files(*reading, show);
   std::packaged_task<Read()> task([reading, show] { return read_files(*reading, show); });
   auto done = task.get_future();
@@ -163,8 +157,8 @@ std::optional<Read> read_until(Deadline deadline, const std::shared_ptr<Reading>
 // The snapshot of a budget that ended too early. Every fact is Failed, because Absent would let a check
 // conclude that something is not there.
 Snapshot unread(const EnvironmentOptions& options) {
-  const std::string why =
-      say("the files were not read within the time limit of --budget ({})", options.budget);
+  const Message why =
+      message("the files were not read within the time limit of --budget ({})", options.budget);
   Snapshot snapshot;
   snapshot.tool_version = kToolVersion;
   snapshot.modules = options.modules.empty() ? kDefaultModules : options.modules;
@@ -235,7 +229,8 @@ Result<std::string> read_standard_input() {
 // files alone say would fail.
 void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadline, Facts& facts) {
   if (!options.so.empty()) {
-    facts.snapshot.observations = {ProbeState::NotRun, say("the files of --so are only read, not run"), {}};
+    facts.snapshot.observations = {
+        ProbeState::NotRun, message("the files of --so are only read, not run"), {}};
     return;
   }
   ObserveRequest request;
@@ -244,7 +239,7 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
   request.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
   request.deadline = deadline;
   reading.progress->count(0, 0);
-  request.running = [&](const std::string& what, auto since, auto limit) {
+  request.running = [&](const Message& what, auto since, auto limit) {
     reading.progress->now(what, limit, since);
   };
   facts.snapshot.observations = observe_imports(*reading.host, facts.snapshot, request);
@@ -254,8 +249,7 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
 }  // namespace
 
 void report_error(const Error& error) {
-  progress_note(error.hint.empty() ? retold(error.message)
-                                   : retold(error.message) + " (" + retold(error.hint) + ")");
+  progress_note(error.hint.empty() ? error.message : error.message + " (" + error.hint + ")");
 }
 
 void report_error(const Error& error, bool redact) {
@@ -272,12 +266,12 @@ int exit_status_of(const Error& error) {
 
 Result<Facts> gather(const EnvironmentOptions& options) {
   const Deadline deadline = deadline_of(options);
-  const Language* language = spoken_language();
-  const Speaking facts_are_english(nullptr);  // a snapshot is the same in whatever language it was taken
   SCANKIT_TRY(const auto reading, prepare(options));
+  // A snapshot is the same in whatever language it was taken: what is not a Message in it is English.
+  const Speaking facts_are_english(nullptr);
   // Progress is shown in the user's language although the facts are taken in
   // English (set_progress_language()).
-  const auto show = [progress = &*reading->progress](const std::string& phase) {
+  const auto show = [progress = &*reading->progress](const Message& phase) {
     progress->count(0, 0);
     progress->now(phase);
   };
@@ -314,8 +308,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   observe(options, *reading, deadline, facts);
   reading->progress.reset();
   // An active environment that is broken becomes a finding of the report instead of this message.
-  if (!read->python && read->broken.origin.empty())
-    report_error_in(language, read->python.error(), options.redact);
+  if (!read->python && read->broken.origin.empty()) report_error(read->python.error(), options.redact);
   return facts;
 }
 

@@ -21,23 +21,17 @@
 
 namespace scankit {
 
-Diagnosis::Diagnosis(Snapshot snapshot) : english_(diagnose(std::move(snapshot))) {}
-
-Diagnosis::Diagnosis(const std::function<Report()>& judge) {
-  if (spoken_language() != nullptr) translated_ = judge();
-  const Speaking english(nullptr);
-  english_ = judge();
-}
+Diagnosis::Diagnosis(Snapshot snapshot) : report_(diagnose(std::move(snapshot))) {}
 
 std::string Diagnosis::text(const std::function<std::string(const Report&)>& render) const {
-  return render(translated_ ? *translated_ : english_);
+  return render(report_);
 }
 
 std::string Diagnosis::rendered(std::string_view format, const SinkOptions& options) const {
   const bool read_by_people = format == "text" || format == "markdown" || format == "html";
   if (read_by_people) return text([&](const Report& report) { return render(format, report, options); });
   const Speaking english(nullptr);
-  return render(format, english_, options);
+  return render(format, report_, options);
 }
 
 namespace {
@@ -111,7 +105,7 @@ int write_report_files(const std::vector<std::string>& wishes,
 
 // At most one thing is printed on standard output: a report that asked for it, the JSON or the text. The
 // notes belong to the text alone.
-int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<std::string>& notes,
+int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<Message>& notes,
          int exit_status) {
   const SinkOptions sink{.verbose = options.verbose, .exit_status = exit_status};
   if (const auto format = format_on_stdout(options.reports)) {
@@ -124,7 +118,7 @@ int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vect
                           .verbose = options.verbose,
                           .quiet = options.quiet};
     if (!options.quiet)
-      for (const std::string& note : notes) std::cout << plain(retold(note), style.ascii) << "\n";
+      for (const Message& note : notes) std::cout << plain(tr(note), style.ascii) << "\n";
     std::cout << diagnosis.text([&](const Report& report) { return doctor_text(report, style); });
   }
   return write_report_files(options.reports,

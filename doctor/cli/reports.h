@@ -18,24 +18,19 @@ class App;
 
 namespace scankit {
 
-// One snapshot, judged in English and, if the user reads another language, in that one too. Programs
-// always get English, so that the same input gives the same bytes on every machine. Checks are pure and
-// take milliseconds: judging twice is simpler than sentences that can still change their language.
+// A report and how it is rendered. People get it in their language, programs in English, so that the same
+// input gives the same bytes on every machine.
 class Diagnosis {
  public:
   explicit Diagnosis(Snapshot snapshot);
-  explicit Diagnosis(Report report) : english_(std::move(report)) {}
-  // Calls `judge` once for each language in use: for reports with sentences of another command's answer,
-  // which are English texts and have to be translated (retold()).
-  explicit Diagnosis(const std::function<Report()>& judge);
-  const Report& english() const { return english_; }
+  explicit Diagnosis(Report report) : report_(std::move(report)) {}
+  const Report& report() const { return report_; }
   // Text, Markdown and HTML are rendered in the user's language, all other formats in English.
   std::string rendered(std::string_view format, const SinkOptions& options) const;
   std::string text(const std::function<std::string(const Report&)>& render) const;  // for the user
 
  private:
-  Report english_;
-  std::optional<Report> translated_;
+  Report report_;
 };
 
 struct ShowOptions {
@@ -51,7 +46,7 @@ void check_show_options(const ShowOptions& options);  // throws CLI::ValidationE
 
 // Prints the answer and writes the reports. `exit_status` is that of this run as far as it is decided;
 // some formats contain it. The result is the exit status of printing and writing alone.
-int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<std::string>& notes,
+int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<Message>& notes,
          int exit_status);
 
 struct ReportRequest {

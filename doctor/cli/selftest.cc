@@ -53,7 +53,7 @@ bool ours_to_run(const std::string& executable) {
 // Facts about the interpreter; no code of it is run. An Error: it cannot be used for this test.
 Result<Snapshot> facts_of(const std::string& python_option) {
   const std::unique_ptr<Host> host = make_real_host("");
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
   std::optional<std::string> wanted;
   if (!python_option.empty()) wanted = python_option;
   SCANKIT_TRY(const std::string python, choose_python(*host, wanted, notes));

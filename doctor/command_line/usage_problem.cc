@@ -111,8 +111,7 @@ std::string number(std::string text) {
 }
 
 // Translates a message of CLI11. Each branch is one message of CLI11 with its literals; a message that an
-// unknown version of CLI11 words differently is returned unchanged. "{:s}" instead of "{}" keeps such
-// short sentences out of the patterns of retold(), which would otherwise match unrelated text.
+// unknown version of CLI11 words differently is returned unchanged.
 std::string in_plain_words(const CommandRow& command, const CLI::ParseError& problem) {
   const std::string what = problem.what(), kind = problem.get_name();
   const auto name = [&](const std::string& text) { return shown_name(command, text); };

@@ -153,12 +153,12 @@ void forget_rare_modules_that_nobody_has(Snapshot& snapshot) {
 // Fills `audit` once, with the first scope that applies: all packages (--all), the packages named by
 // --module, or the extensions that link torch or CUDA. The last is quick enough to need no progress.
 void audit(const Host& host, const SnapshotRequest& request, Snapshot& snapshot,
-           const std::function<void(const std::string&)>& phase) {
+           const std::function<void(const Message&)>& phase) {
   if (request.audit) {
-    phase(say("reading the compiled extensions of all packages"));
+    phase(message("reading the compiled extensions of all packages"));
     snapshot.audit = probe_audit(host, snapshot, AuditScope::All, request.part);
   } else if (!snapshot.packages_asked.empty()) {
-    phase(say("reading the compiled extensions of the packages that were named"));
+    phase(message("reading the compiled extensions of the packages that were named"));
     snapshot.audit = probe_audit(host, snapshot, AuditScope::Packages, request.part);
   } else if (request.audit_linked && snapshot.python.present()) {
     snapshot.audit = probe_audit(host, snapshot, AuditScope::Linked, {});
@@ -177,7 +177,7 @@ void add_modules_of_packages(std::vector<std::string>& modules) {
 }  // namespace
 
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
-  const auto phase = [&](const std::string& sentence) {
+  const auto phase = [&](const Message& sentence) {
     if (request.progress) request.progress(sentence);
   };
   Snapshot snapshot;
@@ -192,9 +192,9 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   add_modules_of_packages(snapshot.modules);
   for (const char* name : kVariables)
     if (const auto value = host.env(name)) snapshot.environment[name] = *value;
-  phase(say("reading the machine"));
+  phase(message("reading the machine"));
   probe_machine(host, request, snapshot);
-  phase(say("reading the environment"));
+  phase(message("reading the environment"));
   probe_environment(host, request, snapshot);
   if (request.modules.empty()) forget_rare_modules_that_nobody_has(snapshot);
   audit(host, request, snapshot, phase);

@@ -150,23 +150,19 @@ Line& line() {
 
 const Language* g_user_language = nullptr;
 
-// Facts are collected in English. Text that was formed then is translated here; all other text is in the
-// right language already.
-std::string for_the_user(const std::string& text) {
-  const bool english = spoken_language() == nullptr && g_user_language != nullptr;
-  return fit_for_terminal(english ? g_user_language->retold(text).value_or(text) : text);
-}
+// The spoken language may be English for the facts that are being collected.
+std::string for_the_user(const Message& text) { return fit_for_terminal(text.in(g_user_language)); }
 
 }  // namespace
 
-Progress::Progress(const std::string& what) : step_(line().open(for_the_user(what))) {}
+Progress::Progress(const Message& what) : step_(line().open(for_the_user(what))) {}
 Progress::~Progress() { line().close(step_); }
 
 // The words are translated before the lock is taken.
-void Progress::now(const std::string& what, std::chrono::milliseconds limit, Clock::time_point since) {
+void Progress::now(const Message& what, std::chrono::milliseconds limit, Clock::time_point since) {
   const std::string words = for_the_user(what);
   const auto whole = std::chrono::ceil<seconds>(limit).count();
-  const std::string until = whole > 0 ? for_the_user(say("stopped after {} s", whole)) : "";
+  const std::string until = whole > 0 ? for_the_user(message("stopped after {} s", whole)) : "";
   line().change(step_, [&](Live& step) {
     step.what = words;
     step.limit = until;
@@ -176,7 +172,7 @@ void Progress::now(const std::string& what, std::chrono::milliseconds limit, Clo
   });
 }
 
-void Progress::act(const std::string& what, std::chrono::milliseconds limit) {
+void Progress::act(const Message& what, std::chrono::milliseconds limit) {
   now(what, limit);
   line().say_off_terminal(for_the_user(what));
 }

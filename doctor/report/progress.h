@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include "doctor/base/message.h"
 #include "doctor/report/progress_terminal.h"
 
 namespace scankit {
-
-class Language;
 
 // Tells the waiting user what is going on: one step, for the lifetime of the object. Steps are nested
 // across the whole program, and all of them share one line on standard error:
@@ -16,23 +15,21 @@ class Language;
 //   - anywhere else, and if TERM is unset or "dumb", a plain line is printed if something takes long: after
 //     10 s, then every 30 s, without escapes.
 // Ctrl-C removes the line and ends the program by that signal, unless somebody else handles the
-// signal. Any thread may call these functions. Text that was formed in English is translated into the
-// user's language.
+// signal. Any thread may call these functions.
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Progress(const std::string& what = "");
+  explicit Progress(const Message& what = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   // What the step does next, since when, and after how long it is given up (0: never).
-  void now(const std::string& what, std::chrono::milliseconds limit = {},
-           Clock::time_point since = Clock::now());
+  void now(const Message& what, std::chrono::milliseconds limit = {}, Clock::time_point since = Clock::now());
   // The same, and printed at once if there is no terminal: for what changes the user's machine or
   // queries a server.
-  void act(const std::string& what, std::chrono::milliseconds limit = {});
+  void act(const Message& what, std::chrono::milliseconds limit = {});
   void count(std::size_t done, std::size_t total);     // things; 0: how many is not known
   void bytes(std::uint64_t have, std::uint64_t size);  // of a download; 0: the server does not say
 

@@ -167,11 +167,11 @@ std::string outcome_in_words(const std::string& outcome) {
 }
 
 std::string in_words(const Observation& seen) {
-  if (seen.variant == "start") return retold(seen.message);
+  if (seen.variant == "start") return seen.message;
   std::string text = what_was_tried(seen) + ": " + outcome_in_words(seen.outcome);
   if (seen.outcome == "not-run") return text + ", " + tr(seen.why_not_run);
   if (!seen.exception.empty()) text += ", " + seen.exception;
-  if (!seen.message.empty()) text += ": " + retold(seen.message);
+  if (!seen.message.empty()) text += ": " + seen.message;
   return text + (seen.file.empty() ? "" : ", " + seen.file);
 }
 

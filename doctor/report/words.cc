@@ -104,7 +104,7 @@ std::string severity_name(Severity severity) {
 // "/usr/bin/python3 (cpython 3.11.4, venv)".
 std::string python_in_words(const Python& python) {
   return python.requested + " (" + python.implementation + " " + python.version +
-         (python.kind.empty() ? "" : ", " + retold(python.kind)) + ")";
+         (python.kind.empty() ? "" : ", " + python.kind) + ")";
 }
 
 std::string torch_in_words(const Torch& torch) {

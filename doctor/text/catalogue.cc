@@ -4,7 +4,6 @@
 #include "doctor/text/catalogue.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 // languages.def is made by CMake: LANGUAGE(code) for each .po file of this folder, in order.
@@ -37,7 +36,6 @@ class MoCatalogue : public Language {
       if (!entries_.empty() && first_form(*key) <= entries_.back().key)
         return say("its entries are not sorted");
       entries_.push_back({first_form(*key), *key, *value});
-      add_pattern(*key);
     }
     if (!entries_.empty() && entries_.front().key.empty()) header_ = entries_.front().forms;
     const auto charset = header_.find("charset=");
@@ -89,13 +87,7 @@ class MoCatalogue : public Language {
     return rest.substr(0, rest.find_first_of("\n\r"));
   }
 
-  std::optional<std::string> retold(std::string_view english) const override { return retold(english, 0); }
-
  private:
-  struct Pattern {
-    SentencePattern parts;
-    std::string key, one;  // `one`: the first form of a counted sentence, "" of another
-  };
   struct Entry {
     std::string_view key, all_keys, forms;
   };
@@ -106,47 +98,6 @@ class MoCatalogue : public Language {
     const auto found = std::ranges::lower_bound(entries_, key, {}, &Entry::key);
     if (key.empty() || found == entries_.end() || found->key != key) return std::nullopt;
     return found->forms;
-  }
-
-  void add_pattern(std::string_view key) {
-    const std::string one(first_form(key));
-    const bool counts = one.size() < key.size();
-    const std::string many(counts ? first_form(key.substr(one.size() + 1)) : "");
-    for (const std::string& form : {one, many})
-      if (auto parts = pattern_of(form)) patterns_.push_back({*std::move(parts), form, counts ? one : ""});
-  }
-
-  // The number that chose the form is the first whole number among the values.
-  std::optional<std::string_view> translation_of(const Pattern& pattern,
-                                                 const std::vector<std::string_view>& values) const {
-    if (pattern.one.empty()) return sentence(pattern.key);
-    for (const std::string_view value : values) {
-      std::size_t n = 0;
-      const auto read = std::from_chars(value.data(), value.data() + value.size(), n);
-      if (read.ec == std::errc() && read.ptr == value.data() + value.size()) return counted(pattern.one, n);
-    }
-    return std::nullopt;
-  }
-
-  std::optional<std::string> retold(std::string_view english, int depth) const {
-    constexpr int kDeepest = 4;  // sentences that are values of sentences
-    if (depth > kDeepest) return std::nullopt;
-    const Pattern* best = nullptr;
-    std::vector<std::string_view> values;
-    for (const Pattern& pattern : patterns_) {
-      if (best != nullptr && pattern.parts.letters <= best->parts.letters) continue;
-      auto found = values_in(pattern.parts, english);
-      if (!found) continue;
-      best = &pattern;
-      values = *std::move(found);
-    }
-    if (best == nullptr) return std::nullopt;
-    const auto translation = translation_of(*best, values);
-    if (!translation || !same_places(best->key, *translation)) return std::nullopt;
-    std::vector<std::string> said_values;
-    for (const std::string_view value : values)
-      said_values.push_back(retold(value, depth + 1).value_or(std::string(value)));
-    return with_values(*translation, best->parts, said_values);
   }
 
   std::uint32_t word(std::uint64_t at) const {
@@ -164,7 +115,6 @@ class MoCatalogue : public Language {
   bool swapped_ = false;
   std::string_view header_;
   std::vector<Entry> entries_;
-  std::vector<Pattern> patterns_;
 };
 
 struct Compiled {

@@ -107,8 +107,8 @@ struct SubjectOptions {
 struct Subject {
   Snapshot snapshot;
   EnvironmentFacts facts;
-  std::unique_ptr<Host> host;      // whose files may be read; none for a stored snapshot
-  std::vector<std::string> notes;  // for people: which Python was chosen
+  std::unique_ptr<Host> host;  // whose files may be read; none for a stored snapshot
+  std::vector<Message> notes;  // for people: which Python was chosen
   int status = 0;  // kExitUsage where the Python that was named is none; everything else is then still there
 };
 // Nothing of the environment is run.

@@ -64,7 +64,7 @@ Report judged(const Demands& demands, const Subject& subject) {
     report.compared_with.emplace_back("lock", demands.lock);
     auto locked = check_lock({demands.lock, demands.cache_dir}, subject);
     if (!locked) {  // it was read a moment ago
-      Outcome outcome = asked("lock-files", say("Is every compiled file the locked one?"));
+      Outcome outcome = asked("lock-files", message("Is every compiled file the locked one?"));
       not_known(outcome, locked.error().message);
       locked = std::vector<Outcome>{std::move(outcome)};
     }
@@ -102,10 +102,9 @@ int run_env_check(const EnvCheckOptions& options) {
   Report report = judged(*demands, *subject);
   if (options.redact) report = redacted(std::move(report), own_names());
   const Diagnosis diagnosis(std::move(report));
-  const int found = exit_status_of(diagnosis.english(), options.show.fail_on, kExitDrift);
-  const int shown =
-      show(diagnosis, options.show, options.redact ? std::vector<std::string>() : subject->notes,
-           first_that_counts({subject->status, found}));
+  const int found = exit_status_of(diagnosis.report(), options.show.fail_on, kExitDrift);
+  const int shown = show(diagnosis, options.show, options.redact ? std::vector<Message>() : subject->notes,
+                         first_that_counts({subject->status, found}));
   return first_that_counts({subject->status, shown, found});
 }
 

@@ -134,7 +134,7 @@ int run_env_lock(const EnvLockOptions& options) {
     report_error(subject.error());
     return exit_status_of(subject.error());
   }
-  for (const std::string& note : subject->notes) progress_note(retold(note));
+  for (const Message& note : subject->notes) progress_note(tr(note));
   if (subject->status != 0) return subject->status;
   const std::string out = options.out.empty() ? kLockFile : options.out;
   Result<EnvironmentLock> lock = EnvironmentLock{};

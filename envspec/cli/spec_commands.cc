@@ -71,7 +71,7 @@ int run_env_init(const EnvInitOptions& options) {
     report_error(written.error());
     return exit_status_of(written.error());
   }
-  for (const std::string& note : subject->notes) progress_note(retold(note));
+  for (const Message& note : subject->notes) progress_note(tr(note));
   progress_note(say("wrote {}, and next to it {} for editors", out, kSchemaFile));
   progress_note(
       say("edit it, keep both with your sources, and run scankit env check to see whether an environment "

@@ -92,8 +92,7 @@ void judge_case(CaseResult& result, bool deterministic) {
   if (!result.error.empty()) reasons.push_back(result.error);
   for (const TensorResult& tensor : result.tensors)
     if (!within(used(tensor), 1)) reasons.push_back(describe(tensor));
-  for (const std::string& text : result.modified)
-    reasons.push_back(say("{}, which it must not write", retold(text)));
+  for (const std::string& text : result.modified) reasons.push_back(say("{}, which it must not write", text));
   for (const std::string& text : result.contract) reasons.push_back(text);
   for (const auto& [name, difference] : result.nondeterministic)
     if (deterministic || !within(difference, bound_of(result, name)))

@@ -170,7 +170,7 @@ std::string failed_cases(const std::string& title, const std::vector<CaseResult>
     if (c.state == CaseState::Passed) continue;
     out += "<section class=\"finding " + std::string(c.state == CaseState::NotRun ? "note" : "error") +
            "\">\n<h3>" + code(c.device + " " + c.id) + "</h3>\n";
-    for (const std::string& reason : c.reasons) out += paragraph(retold(reason));
+    for (const std::string& reason : c.reasons) out += paragraph(reason);
     out += "</section>\n";
   }
   return out.empty() ? out : heading(title) + out;
@@ -199,10 +199,10 @@ std::string html_report(const Validation& v) {
                       : v.verdict == Verdict::Failed ? "broken"
                                                      : "unknown";
   std::string out = table(v);
-  if (!v.module_message.empty()) out += paragraph(retold(v.module_message));
-  if (!v.blocked.empty()) out += paragraph(say("not completed: {}", retold(v.blocked)));
-  if (!v.baseline_problem.empty()) out += paragraph(retold(v.baseline_problem));
-  for (const std::string& note : v.notes) out += paragraph(say("note: {}", retold(note)));
+  if (!v.module_message.empty()) out += paragraph(v.module_message);
+  if (!v.blocked.empty()) out += paragraph(say("not completed: {}", v.blocked));
+  if (!v.baseline_problem.empty()) out += paragraph(v.baseline_problem);
+  for (const std::string& note : v.notes) out += paragraph(say("note: {}", note));
   out += failed_cases(say("Failed"), v.cases) + heading(say("Correctness")) + error_plot(v);
   if (!v.timings.empty()) {
     out += heading(say("Speed"));

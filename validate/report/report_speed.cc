@@ -91,7 +91,7 @@ std::string against_rows(const Validation& v) {
 std::string baseline_rows(const Validation& v) {
   if (v.baseline.empty()) return "";
   std::string text = "\n" + say("time compared with {}", v.baseline) + "\n";
-  if (!v.baseline_problem.empty()) text += "  " + retold(v.baseline_problem) + "\n";
+  if (!v.baseline_problem.empty()) text += "  " + v.baseline_problem + "\n";
   for (const AgainstBaseline& c : v.compared)
     text += in_column(shape_of(v.timings[c.timing]), 42) +
             speed_format("%9.4f ms  x[%.3f, %.3f]  ", c.before_ms, c.low, c.high) +

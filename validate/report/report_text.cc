@@ -33,8 +33,7 @@ std::string line(std::string label, const std::string& value, const std::string&
 std::string text_heading(const Validation& v) {
   const std::string versions =
       v.python_version.empty() ? "" : say("(Python {}, torch {})", v.python_version, v.torch_version);
-  std::string text =
-      line(say("module"), v.module, retold(v.module_file)) + line("python", v.python, versions);
+  std::string text = line(say("module"), v.module, v.module_file) + line("python", v.python, versions);
   if (!v.gpu.empty()) text += line(say("gpu"), v.gpu, "");
   return text + line(say("seed"), std::to_string(v.seed), say("(repeat with --seed)"));
 }
@@ -121,7 +120,7 @@ std::string failures(const Validation& v) {
     }
     ++shown;
     text += "\n" + say("FAILED {} {}", c.device, c.id) + "\n";
-    for (const std::string& reason : c.reasons) text += "  " + retold(reason) + "\n";
+    for (const std::string& reason : c.reasons) text += "  " + reason + "\n";
     if (const std::size_t others = c.error.empty() ? 0 : same[c.error] - 1; others > 0)
       text +=
           "  " +
@@ -144,7 +143,7 @@ std::string not_run(const Validation& v) {
   for (const CaseResult& c : v.cases) {
     if (c.state != CaseState::NotRun || c.reasons.empty() || !told.insert(c.reasons.front()).second) continue;
     text += "\n" + say("NOT RUN {} {}", c.device, c.id) + "\n";
-    for (const std::string& reason : c.reasons) text += "  " + retold(reason) + "\n";
+    for (const std::string& reason : c.reasons) text += "  " + reason + "\n";
   }
   return text;
 }
@@ -173,13 +172,13 @@ std::string nondeterminism(const Validation& v) {
 std::string about_against(const Validation& v) {
   if (v.against.empty()) return "";
   std::string text = "\n" + say("compared with {} {}", v.against, v.against_file) + "\n";
-  if (!v.against_problem.empty()) return text + "  " + retold(v.against_problem) + "\n";
+  if (!v.against_problem.empty()) return text + "  " + v.against_problem + "\n";
   std::size_t failed = 0;
   for (const CaseResult& c : v.against_cases) {
     if (c.state == CaseState::Passed || c.state == CaseState::NotRun) continue;
     if (++failed > kFailuresShown) continue;
     text += "  " + c.device.substr(0, c.device.find('@')) + " " + c.id + ": " +
-            (c.reasons.empty() ? "" : retold(c.reasons.front())) + "\n";
+            (c.reasons.empty() ? "" : c.reasons.front()) + "\n";
   }
   return text + "  " +
          say_n(v.against_cases.size(), "{} of its {} case failed", "{} of its {} cases failed", failed,
@@ -196,9 +195,9 @@ std::string text_report(const Validation& v) {
   if (ran) text += nondeterminism(v);
   text += speed_text(v) + about_against(v) + failures(v) + not_run(v);
   if (v.module_problem == ModuleProblem::ImportFailed || v.module_problem == ModuleProblem::LacksFunctions)
-    text += "\n" + say("FAILED {}", retold(v.module_message)) + "\n";
-  for (const std::string& note : v.notes) text += say("note: {}", retold(note)) + "\n";
-  if (!v.blocked.empty()) text += say("not completed: {}", retold(v.blocked)) + "\n";
+    text += "\n" + say("FAILED {}", v.module_message) + "\n";
+  for (const std::string& note : v.notes) text += say("note: {}", note) + "\n";
+  if (!v.blocked.empty()) text += say("not completed: {}", v.blocked) + "\n";
   Legend legend;  // the module's directory is in most lines of a failure
   if (!v.module_file.empty()) legend.offer("SITE", path_dirname(v.module_file));
   text =

@@ -15,9 +15,8 @@ namespace scankit::validate {
 // What the progress line shows; run_validation() calls back with it whenever a child reports.
 struct Progress {
   std::size_t done = 0, total = 0;
-  std::string what;  // the case or phase that is running; "": none has begun
-  std::string warning =
-      {};  // what the user wants to know before the end, once; English (retold() says it anew)
+  std::string what;               // the case or phase that is running; "": none has begun
+  std::string warning = {};       // what the user wants to know before the end, once; English
   std::chrono::seconds limit{0};  // after which it is given up; 0: not by itself
 };
 

@@ -81,7 +81,7 @@ Result<void> download(const DownloadRequest& request) {
   process.on_channel = [&](std::string_view piece) { reader.take(piece); };
   SCANKIT_TRY(const ProcessResult ran, program.run(std::move(process)));
   if (ran.ok()) return {};
-  const std::string why = retold(ran.err.substr(0, ran.err.find('\n')));
+  const std::string why = ran.err.substr(0, ran.err.find('\n'));
   if (ran.timed_out)
     return Error{Errc::Timeout, say("the download took longer than an hour"),
                  say("try again: it continues the download")};

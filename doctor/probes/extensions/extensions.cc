@@ -106,7 +106,7 @@ void take_inits(const ElfLibrary& library, Extension& copy) {
 // The state of a file whose bytes are there and whose tables are not usable (Extension::file_state).
 FileState damaged(const Error& error) {
   if (error.code != Errc::Malformed && error.code != Errc::Unsupported) return state_of_failure(error);
-  return {"damaged", say("the tables that the loader uses are unusable: {}", error.message), ""};
+  return {"damaged", message("the tables that the loader uses are unusable: {}", error.message), ""};
 }
 
 // Sets `library` only where the file is ELF of a machine that is read further; a foreign one stays "elf".
@@ -124,7 +124,7 @@ FileState open_file(const Host& host, Extension& copy, std::shared_ptr<const Elf
   }
   library = *std::move(opened);
   if (library->image.identity().type != ET_DYN || !library->dynamic.present)
-    return {"not-elf", say("an ELF file, but not a shared library"), state.machine};
+    return {"not-elf", message("an ELF file, but not a shared library"), state.machine};
   return state;
 }
 

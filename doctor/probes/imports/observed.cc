@@ -126,9 +126,9 @@ class Running {
     const Child& first =
         std::ranges::min_element(children_, {}, [](const auto& one) { return one.second.since; })->second;
     const std::size_t more = children_.size() - 1;
-    request_.running(more == 0 ? say("importing {}", first.module)
-                               : say_n(more, "importing {} and {} other module",
-                                       "importing {} and {} other modules", first.module, more),
+    request_.running(more == 0 ? message("importing {}", first.module)
+                               : message_n(more, "importing {} and {} other module",
+                                           "importing {} and {} other modules", first.module, more),
                      first.since, first.limit);
   }
 

@@ -78,7 +78,7 @@ struct ObserveRequest {
   bool can_be_asked_for = true;                                   // the command has --import
   // What is imported just now, since when, and after how long it is given up: the longest of those that run.
   // From any thread, never two at once; may be empty.
-  std::function<void(const std::string& sentence, std::chrono::steady_clock::time_point since,
+  std::function<void(const Message& phase, std::chrono::steady_clock::time_point since,
                      std::chrono::milliseconds limit)>
       running;
 };

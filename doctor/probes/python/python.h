@@ -76,6 +76,6 @@ std::optional<ForeignCode> foreign_code(const Host& host, const Snapshot& snapsh
 // first environment that is active is the one that is meant: where its Python cannot be used, the Error is
 // one of Errc::ToolFailed (exit status 1), `broken` tells of it, and no other Python is taken in its place.
 Result<std::string> choose_python(const Host& host, const std::optional<std::string>& requested,
-                                  std::vector<std::string>& notes, BrokenEnvironment* broken = nullptr);
+                                  std::vector<Message>& notes, BrokenEnvironment* broken = nullptr);
 
 }  // namespace scankit

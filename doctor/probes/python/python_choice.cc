@@ -159,12 +159,12 @@ struct PythonCandidate {
   bool active = false;  // the environment that the user works in: no other is meant
 };
 
-std::string chosen_line(const Interpreter& found, const std::string& origin) {
+Message chosen_line(const Interpreter& found, const Message& origin) {
   std::string scripts;
   for (const std::string& script : found.through)
     scripts += (scripts.empty() ? "" : ", ") + printable(script);
-  if (scripts.empty()) return say("Python: {} ({})", printable(found.path), origin);
-  return say("Python: {} ({}, through the script {})", printable(found.path), origin, scripts);
+  if (scripts.empty()) return message("Python: {} ({})", printable(found.path), origin);
+  return message("Python: {} ({}, through the script {})", printable(found.path), origin, scripts);
 }
 
 // In the order in which a user would expect them to win. A file ./.venv is not an environment: pipenv,
@@ -233,7 +233,7 @@ std::string identity(const Host& host, const std::string& interpreter) {
 }
 
 void list_others(const Host& host, const std::vector<PythonCandidate>& candidates, const std::string& chosen,
-                 std::vector<std::string>& notes) {
+                 std::vector<Message>& notes) {
   std::set<std::string> seen{identity(host, chosen)};
   for (const PythonCandidate& candidate : candidates) {
     const auto found = find_interpreter(host, candidate.path);
@@ -241,23 +241,24 @@ void list_others(const Host& host, const std::vector<PythonCandidate>& candidate
     const std::string torch = torch_of(host, found->path);
     if (torch.empty()) continue;
     notes.push_back(
-        say("also has torch {}: {} ({})", printable(torch), printable(found->path), candidate.origin));
+        message("also has torch {}: {} ({})", printable(torch), printable(found->path), candidate.origin));
   }
 }
 
 // In a root nothing says which Python is the active one, so the first that holds torch is meant; without any,
 // the first.
-Result<std::string> choose_in_root(const Host& host, std::vector<std::string>& notes) {
+Result<std::string> choose_in_root(const Host& host, std::vector<Message>& notes) {
   std::vector<PythonCandidate> candidates = sources(host);
   for (PlacedPython& placed : pythons_in_root(host))
     candidates.push_back({std::move(placed.path), say("in {}", placed.origin), false});
-  std::optional<std::pair<std::string, std::string>> first, with_torch;
+  std::optional<std::pair<std::string, Message>> first, with_torch;
   for (const PythonCandidate& candidate : candidates) {
     const auto found = find_interpreter(host, candidate.path);
     if (!found) continue;
     if (!first) first = {found->path, chosen_line(*found, candidate.origin)};
     if (torch_of(host, found->path).empty()) continue;
-    with_torch = {found->path, chosen_line(*found, say("{}, the first one with torch", candidate.origin))};
+    with_torch = {found->path,
+                  chosen_line(*found, message("{}, the first one with torch", candidate.origin))};
     break;
   }
   const auto& chosen = with_torch ? with_torch : first;
@@ -286,7 +287,7 @@ Error unusable_environment(const Host& host, const PythonCandidate& candidate, c
 }
 
 Result<std::string> choose_requested(const Host& host, const std::string& requested,
-                                     std::vector<std::string>& notes) {
+                                     std::vector<Message>& notes) {
   auto found = find_usable_interpreter(host, requested);
   if (!found) return Error{Errc::InvalidArgument, found.error().message, found.error().hint};
   notes.push_back(chosen_line(*found, "--python"));
@@ -296,7 +297,7 @@ Result<std::string> choose_requested(const Host& host, const std::string& reques
 }  // namespace
 
 Result<std::string> choose_python(const Host& host, const std::optional<std::string>& requested,
-                                  std::vector<std::string>& notes, BrokenEnvironment* broken) {
+                                  std::vector<Message>& notes, BrokenEnvironment* broken) {
   if (requested) return choose_requested(host, *requested, notes);
   if (!host.is_live()) return choose_in_root(host, notes);
   std::vector<PythonCandidate> candidates = sources(host);
@@ -311,7 +312,7 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
     // Going on to the next candidate would diagnose an environment that the user does not work in, and call
     // it healthy.
     if (candidate.active) return unusable_environment(host, candidate, found.error(), broken);
-    notes.push_back(say("skipped {}: {}", candidate.origin, found.error().message));
+    notes.push_back(message("skipped {}: {}", candidate.origin, found.error().message));
   }
   if (!chosen)
     return Error{Errc::InvalidArgument,

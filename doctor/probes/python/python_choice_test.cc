@@ -24,8 +24,13 @@ class ChoosePython : public PythonTree {
   void put_torch(const std::string& prefix, const std::string& version) {
     write(prefix + "/lib/python3.11/site-packages/torch/version.py", "__version__ = '" + version + "'\n");
   }
+  std::vector<std::string> notes() const {
+    std::vector<std::string> lines;
+    for (const Message& note : notes_) lines.push_back(english(note));
+    return lines;
+  }
   std::string before_, base_;
-  std::vector<std::string> notes_;
+  std::vector<Message> notes_;
 };
 
 TEST_F(ChoosePython, GoesThroughTheSourcesInOrder) {
@@ -40,9 +45,10 @@ TEST_F(ChoosePython, GoesThroughTheSourcesInOrder) {
   make_venv("active", base_);
   host_.variables["VIRTUAL_ENV"] = at("active");
   EXPECT_EQ(choose(), at("active/bin/python"));
-  EXPECT_EQ(notes_.front(), "Python: " + at("active/bin/python") + " (VIRTUAL_ENV)");
+  EXPECT_EQ(english(notes_.front()), "Python: " + at("active/bin/python") + " (VIRTUAL_ENV)");
   EXPECT_EQ(choose(at("conda")), at("conda/bin/python"));
-  EXPECT_EQ(notes_, std::vector<std::string>{"Python: " + at("conda/bin/python") + " (--python)"});
+  ASSERT_EQ(notes_.size(), 1U);
+  EXPECT_EQ(english(notes_[0]), "Python: " + at("conda/bin/python") + " (--python)");
   EXPECT_EQ(choose("../conda"), at("conda/bin/python"));
   EXPECT_EQ(choose(".venv"), at("work/.venv/bin/python"));
 }
@@ -99,17 +105,18 @@ TEST_F(ChoosePython, ListsTheOthersThatHoldTorchOnce) {
   install("home/miniconda3/envs/ml");
   put_torch("home/miniconda3/envs/ml", "2.5.1");
   EXPECT_EQ(choose(), at("active/bin/python"));
-  EXPECT_EQ(notes_, (std::vector<std::string>{
-                        "Python: " + at("active/bin/python") + " (VIRTUAL_ENV)",
-                        "also has torch 2.6.0: " + at("path/python") + " (PATH)",
-                        "also has torch 2.9.1: " + at("home/.pyenv/versions/3.11.7/bin/python") + " (pyenv)",
-                        "also has torch 2.5.1: " + at("home/miniconda3/envs/ml/bin/python") + " (conda)"}));
+  EXPECT_EQ(notes(), (std::vector<std::string>{
+                         "Python: " + at("active/bin/python") + " (VIRTUAL_ENV)",
+                         "also has torch 2.6.0: " + at("path/python") + " (PATH)",
+                         "also has torch 2.9.1: " + at("home/.pyenv/versions/3.11.7/bin/python") + " (pyenv)",
+                         "also has torch 2.5.1: " + at("home/miniconda3/envs/ml/bin/python") + " (conda)"}));
 }
 
 TEST_F(ChoosePython, SaysThroughWhichScriptItWent) {
   write("path/python", "#!/bin/sh\nexec " + base_ + " \"$@\"\n", 0755);
   EXPECT_EQ(choose(), base_);
-  EXPECT_EQ(notes_.front(), "Python: " + base_ + " (PATH, through the script " + at("path/python") + ")");
+  EXPECT_EQ(english(notes_.front()),
+            "Python: " + base_ + " (PATH, through the script " + at("path/python") + ")");
 }
 
 }  // namespace
@@ -123,7 +130,7 @@ class Root : public PythonTree {
     const auto chosen = choose_python(*make_real_host(at("image")), requested, notes_);
     return chosen ? *chosen : "ERROR " + chosen.error().message;
   }
-  std::vector<std::string> notes_;
+  std::vector<Message> notes_;
 };
 
 TEST_F(Root, IsAFolderThatHoldsASystem) {
@@ -152,7 +159,7 @@ TEST_F(Root, TakesThePythonThatHoldsTorch) {
   EXPECT_EQ(choose(), "/usr/bin/python");  // what its PATH would give, while none holds torch
   write("image/opt/conda/lib/python3.11/site-packages/torch/version.py", "__version__ = '2.9.0'\n");
   EXPECT_EQ(choose(), "/opt/conda/bin/python");
-  EXPECT_EQ(notes_.at(0), "Python: /opt/conda/bin/python (in /opt/conda, the first one with torch)");
+  EXPECT_EQ(english(notes_.at(0)), "Python: /opt/conda/bin/python (in /opt/conda, the first one with torch)");
   EXPECT_EQ(choose("/usr"), "/usr/bin/python");
 }
 

@@ -270,7 +270,7 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot) {
 void probe_named_files_on_target(NamedFiles& named, Snapshot& snapshot) {
   // A copy: the resolver needs the facts as they were taken, and `snapshot` changes below.
   const Snapshot machine = snapshot;
-  snapshot.observations = {ProbeState::NotRun, say("the files of --so are only read, not run"), {}};
+  snapshot.observations = {ProbeState::NotRun, message("the files of --so are only read, not run"), {}};
   if (!start_named_files(named, snapshot)) return;
   std::vector<Inspected> found = inspect_named_files(named, snapshot);
   TargetResolver resolver(*named.host, machine);
