@@ -162,10 +162,15 @@ std::string_view verdict_word(const FleetReport& report) {
 std::string verdict_line(const FleetReport& report) {
   const std::size_t all = report.nodes.size(), failed = report.count(Verdict::Failed),
                     unknown = report.count(Verdict::Unknown), warnings = report.warnings();
-  const std::string counts =
-      say("{} of {} nodes passed, {} failed, {} unknown", all - failed - unknown, all, failed, unknown);
-  return std::string(verdict_word(report)) + ": " + counts + "; " +
-         say_n(warnings, "{} warning", "{} warnings", warnings);
+  if (all == 0) return say("no node has a result");
+  std::string line = failed > 0 ? say("{} of {} nodes failed, {} are undecided, {} passed", failed, all,
+                                      unknown, all - failed - unknown)
+                     : unknown > 0
+                         ? say("{} of {} nodes are undecided, {} passed", unknown, all, all - unknown)
+                         : say_n(all, "the only node passed", "all {} nodes passed", all);
+  if (failed + unknown == 0 && !report.problems.empty())
+    line += ", " + say("but it is not known whether these are all");
+  return warnings == 0 ? line : line + "; " + say_n(warnings, "{} warning", "{} warnings", warnings);
 }
 
 std::string node_names(const std::vector<std::string>& nodes, std::size_t most) {

@@ -22,7 +22,7 @@ options=(--no-import --budget "$budget")
 cd / || exit 2
 status=0
 answer=$("$scankit" ci run "${options[@]}" 2>&1) || status=$?
-cause=$(printf '%s\n' "$answer" | sed -n 's/.*failed: \([a-z0-9_]*\).*/\1/p' | tail -n 1)
+cause=$(printf '%s\n' "$answer" | sed -n 's/.*failed: .*(\([a-z0-9_]*\))\..*/\1/p' | tail -n 1)
 
 case $status in
   0) echo "scankit: passed" && exit 0 ;;

@@ -36,7 +36,7 @@ case_absent_is_not_unknown() {
 case_policy() {
   break_module
   check "without a policy an error fails" status_is 1 run
-  check "and is named" says "failed: corrupt_binary"
+  check "and is named" says "(corrupt_binary)"
   policy 'causes: {corrupt_binary: {severity: warning}}'
   check "a warning does not" status_is 0 run
   policy 'causes: {corrupt_binary: {allowed_until: 2999-12-31, reason: the mirror is being repaired}}'
@@ -131,7 +131,7 @@ case_job_page() {
   GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$PWD/page.md status_is 1 run >/dev/null || true
   check "annotations on stdout" says "::error title=scankit%3A corrupt_binary::"
   check "the page keeps what was there" grep -qx before page.md
-  check "and has the answer" grep -q '^## scankit ci run: failed: corrupt' page.md
+  check "and has the answer" grep -q '^## scankit ci run: the gate failed: .*corrupt' page.md
   GITHUB_ACTIONS=true status_is 1 run --json >/dev/null || true
   check "JSON stays JSON" "$python" -m json.tool "$work/out" "$work/pretty"
   GITHUB_STEP_SUMMARY=/proc/nowhere status_is 3 run >/dev/null || true

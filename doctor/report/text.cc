@@ -281,7 +281,7 @@ void print_verdict(Page& page, const Report& report) {
                      : report.verdict == Verdict::Broken ? kError
                      : report.verdict == Verdict::Empty  ? kWarning
                                                          : kUnknown;
-  page.marked(0, mark, verdict_line(report), " (" + counts_line(report) + ")");
+  page.marked(0, mark, verdict_line(report), ". " + counts_line(report));
 }
 
 bool ends_in_utf8(const std::string& text) {

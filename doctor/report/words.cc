@@ -115,36 +115,42 @@ std::string torch_in_words(const Torch& torch) {
   return text;
 }
 
-// The first line that users read. It names the root cause, because that is what the others follow from.
+// The first line that users read, a sentence. It names the root cause, because that is what the others follow from.
 std::string verdict_line(const Report& report) {
+  const Finding* cause = root(report);
+  const std::string_view slug = cause == nullptr ? "" : info(cause->cause).slug;
+  const std::string title = cause == nullptr ? "" : said(info(cause->cause).title);
+  const bool unknown = report.verdict == Verdict::Unknown;
   if (report.asked == Asked::Drift) {
-    if (const Finding* first = root(report); first != nullptr)
-      return say("drift: {}", info(first->cause).slug);
-    return report.verdict == Verdict::Unknown ? say("inconclusive: no difference was found, but not "
-                                                    "everything could be compared")
-                                              : say("no drift");
+    if (cause != nullptr) return say("the environment has drifted: {} ({})", title, slug);
+    return unknown ? say("no difference was found, but not everything could be compared")
+                   : say("the environment has not drifted");
   }
   if (report.verdict == Verdict::Empty) return nothing_line(report);
   if (report.asked == Asked::Gate) {
-    if (const Finding* first = root(report); first != nullptr)
-      return say("failed: {}", info(first->cause).slug);
-    return report.verdict == Verdict::Unknown ? say("neither passed nor failed") : say("passed");
+    if (cause != nullptr) return say("the gate failed: {} ({})", title, slug);
+    return unknown ? say("the gate neither passed nor failed") : say("the gate passed");
   }
-  if (const Finding* cause = root(report); cause != nullptr)
-    return say("broken: {}", info(cause->cause).slug);
-  if (report.verdict == Verdict::Unknown) return say("inconclusive");
-  if (report.verdict == Verdict::Broken) return say("broken");
-  return report.snapshot.observations.present() ? say("healthy") : say("healthy, according to the files");
+  if (cause != nullptr) return say("the environment is broken: {} ({})", title, slug);
+  if (unknown) return say("it is not known whether the environment works");
+  if (report.verdict == Verdict::Broken) return say("the environment is broken");
+  return report.snapshot.observations.present() ? say("the environment is healthy")
+                                                : say("the environment is healthy, according to its files");
 }
 
+// What there is none of is left out, but for the checks that passed: "1 error, 2 notes; 27 checks passed, 9 do not apply".
 std::string counts_line(const Report& report) {
   const Tally n = tally(report);
-  return say("{}, {}, {}; {}, {}, {}", say_n(n.errors, "{} error", "{} errors", n.errors),
-             say_n(n.warnings, "{} warning", "{} warnings", n.warnings),
-             say_n(n.notes, "{} note", "{} notes", n.notes),
-             say_n(n.passed, "{} check passed", "{} checks passed", n.passed),
-             say_n(n.unknown + n.crashed, "{} unknown", "{} unknown", n.unknown + n.crashed),
-             say_n(n.not_applicable, "{} not applicable", "{} not applicable", n.not_applicable));
+  const std::size_t undecided = n.unknown + n.crashed;
+  std::vector<std::string> found, checked;
+  if (n.errors > 0) found.push_back(say_n(n.errors, "{} error", "{} errors", n.errors));
+  if (n.warnings > 0) found.push_back(say_n(n.warnings, "{} warning", "{} warnings", n.warnings));
+  if (n.notes > 0) found.push_back(say_n(n.notes, "{} note", "{} notes", n.notes));
+  checked.push_back(say_n(n.passed, "{} check passed", "{} checks passed", n.passed));
+  if (undecided > 0) checked.push_back(say_n(undecided, "{} is undecided", "{} are undecided", undecided));
+  if (n.not_applicable > 0)
+    checked.push_back(say_n(n.not_applicable, "{} does not apply", "{} do not apply", n.not_applicable));
+  return (found.empty() ? "" : join(found) + "; ") + join(checked);
 }
 
 // Facts and reasons, so that a report is complete even if something could not be read.

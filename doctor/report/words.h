@@ -25,8 +25,8 @@ std::string severity_name(Severity severity);  // the same for people
 std::string python_in_words(const Python& python);
 std::string torch_in_words(const Torch& torch);
 
-// The verdict in one line, "broken: torch_version_mismatch", and the numbers that follow it, "1 error, 0
-// warnings, ...".
+// The verdict as a sentence, "the environment is broken: the module was built against another torch release
+// (torch_version_mismatch)", and the numbers that follow it, "1 error; 27 checks passed".
 std::string verdict_line(const Report& report);
 std::string counts_line(const Report& report);
 

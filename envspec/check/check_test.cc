@@ -298,7 +298,8 @@ TEST(SpecCheck, SaysWhichLineDemandsItInEveryReport) {
   EXPECT_EQ(place["region"]["startLine"], 4);
   EXPECT_NE(doctor_github(report).find("::error file=s.yaml,line=4,title="), std::string::npos);
   EXPECT_NE(doctor_junit(report).find("name=\"scankit env check\""), std::string::npos);
-  EXPECT_NE(doctor_markdown(report).find("## scankit env check: drift:"), std::string::npos);
+  EXPECT_NE(doctor_markdown(report).find("## scankit env check: the environment has drifted:"),
+            std::string::npos);
 }
 
 TEST(SpecMachine, HasTheGpusAndTheOldestDriverOfTheSpec) {

@@ -21,7 +21,7 @@ std::string junit_report(const Validation& validation);
 // One file with its plots inside.
 std::string html_report(const Validation& validation);
 
-// "PASSED: selective_scan_cuda, quick, 8.2 s".
+// "PASSED: the results of selective_scan_cuda are correct (quick, 8.2 s)".
 std::string verdict_line(const Validation& validation);
 
 // The formats of --report, and the text of one.

@@ -206,10 +206,11 @@ std::string text_report(const Validation& v) {
 }
 
 std::string verdict_line(const Validation& v) {
-  const std::string verdict = v.verdict == Verdict::Passed   ? say("PASSED")
-                              : v.verdict == Verdict::Failed ? say("FAILED")
-                                                             : say("INCONCLUSIVE");
-  return say("{}: {}, {}, {:.1f} s", verdict, v.module, v.mode, v.seconds);
+  const std::string sentence =
+      v.verdict == Verdict::Passed   ? say("PASSED: the results of {} are correct", v.module)
+      : v.verdict == Verdict::Failed ? say("FAILED: {} does not do what it should", v.module)
+                                     : say("INCONCLUSIVE: {} was not validated to the end", v.module);
+  return sentence + say(" ({}, {:.1f} s)", v.mode, v.seconds);
 }
 
 const std::vector<std::string_view>& validation_formats() {

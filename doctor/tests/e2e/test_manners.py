@@ -96,7 +96,7 @@ def test_explain(run):
 def test_quiet(run, snapshot):
     result = run(1, f"doctor --from {snapshot} -q")
     assert len(result.out.splitlines()) == 2, f"not two lines: {result!r}"
-    assert "broken: torch_version_mismatch" in result.out and "scankit fix --python" in result.out, result
+    assert "(torch_version_mismatch)" in result.out and "scankit fix --python" in result.out, result
     assert "cannot be used together" in run(2, "doctor -q -v").err
 
 

@@ -78,7 +78,7 @@ def test_dangling_virtual_env(scankit, work):
     dangling(work / "env")
     active = {"VIRTUAL_ENV": work / "env"}
     result = ends(scankit("doctor", variables=active), 1, GONE)
-    assert "broken: environment_python_gone" in result.text, f"the cause is not named: {result!r}"
+    assert "(environment_python_gone)" in result.text, f"the cause is not named: {result!r}"
     assert "UNKNOWN" not in result.text, f"questions about an environment that does not exist: {result!r}"
     command = result.text.rstrip("\n").rpartition("\n")[2]
     assert "--clear" in command, f"the last line is no command: {command}"
@@ -178,14 +178,14 @@ def test_other_commands_refuse_too(scankit):
     ends(scankit("snapshot", "--out", "snapshot.json"), 1, GONE)
     for words in ("fix --dry-run", "validate --quick", "build --list-toolchains", "env init", "env lock"):
         ends(scankit(*words.split()), 1, GONE)
-    ends(scankit("ci", "run", "--no-import"), 1, "failed: environment_python_gone")
+    ends(scankit("ci", "run", "--no-import"), 1, "(environment_python_gone)")
     ends(scankit("doctor", "--from", "snapshot.json"), 1, "environment_python_gone")
 
 
 def test_a_policy_does_not_hide_it(scankit, project):
     dangling(".venv")
     (project / "scankit-ci.yaml").write_text("schema: 1\ncauses: {environment_python_gone: {severity: note}}\n")
-    ends(scankit("ci", "run", "--no-import"), 4, "neither passed nor failed")
+    ends(scankit("ci", "run", "--no-import"), 4, "the gate neither passed nor failed")
 
 
 def test_named_python_is_none(scankit):
@@ -258,9 +258,9 @@ def test_nothing_in_a_container(scankit, empty, work):
 def test_required_and_absent(scankit, empty, project):
     ends(scankit("doctor", "--no-import", "--python", empty, "--require", "torch,json"), 1,
          "torch is required but is not installed for this Python")
-    ends(scankit("ci", "run", "--no-import", "--python", empty, "--require", "selective_scan_cuda"), 1, "failed: required_missing")
+    ends(scankit("ci", "run", "--no-import", "--python", empty, "--require", "selective_scan_cuda"), 1, "(required_missing)")
     (project / "scankit-ci.yaml").write_text("schema: 1\nrequire: [torch]\nsteps: {doctor: {enabled: false}}\n")
-    ends(scankit("ci", "run", "--no-import", "--python", empty), 1, "failed: required_missing")
+    ends(scankit("ci", "run", "--no-import", "--python", empty), 1, "(required_missing)")
     scankit("doctor", "--no-import", "--python", empty, "--require", "json").ends(0)  # json is required and there
 
 
