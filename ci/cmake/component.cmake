@@ -25,7 +25,7 @@ function(scankit_component name)
   add_library(scankit_${name} STATIC ${ARG_SOURCES})
   # Most of the time to compile a small file goes to templates that its neighbours instantiate too. The price: names in
   # anonymous namespaces are unique within a component.
-  set_target_properties(scankit_${name} PROPERTIES UNITY_BUILD ${SCANKIT_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  set_target_properties(scankit_${name} PROPERTIES UNITY_BUILD ${SCANKIT_UNITY} UNITY_BUILD_BATCH_SIZE 30)
   target_include_directories(scankit_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
   target_link_libraries(scankit_${name} PUBLIC ${ARG_DEPENDS} PRIVATE scankit_warnings scankit_hardening)
   if(ARG_SMALL)
