@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # scankit_pytest_suite(FOLDER): CTest tests of a folder of pytest files, one for each test function or parameter, so that a
 # failure has a name, and `ctest -R`, -L, -j and the time limits hold. doctor/tests/e2e/ctest_list.py reads the names from the
-# sources and says how; pytest itself is only needed when a test runs. A skip ends with status 77 (conftest.py).
+# sources and says how; pytest itself is only needed when a test runs. A skip ends with status 77 (suite.py).
 # The Debian package python3-pytest belongs to the system's Python, which is not always the first of PATH.
 find_program(SCANKIT_PYTEST_PYTHON python3 HINTS /usr/bin)
 

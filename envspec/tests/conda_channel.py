@@ -8,6 +8,7 @@ conda_channel.py rebuild PREFIX URL FILE: one by environment.yml; prints the lin
 import asyncio
 import io
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -92,3 +93,6 @@ if __name__ == "__main__":
         asyncio.run(create(sys.argv[2], [sys.argv[3]], sys.argv[4:]))
     else:
         rebuild(*sys.argv[2:5])
+    # rattler's threads may outlive the event loop, and crash an interpreter that takes itself apart under them.
+    sys.stdout.flush()
+    os._exit(0)

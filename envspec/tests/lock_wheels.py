@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small wheels for the tests of the lock: lock_wheels.py FOLDER LIBRARY.
+"""Small wheels for the tests of the lock.
 
 alpha is pure and of the index, beta is compiled and of nobody's index, gamma is what an index never had.
 """
 import base64
 import hashlib
 import os
-import sys
 import zipfile
 
 
@@ -25,15 +24,13 @@ def wheel(folder, name, version, tag, files):
             archive.writestr(path, data)
 
 
-def main():
-    folder, library = sys.argv[1], open(sys.argv[2], "rb").read()
-    for part in ("served", "own"):
-        os.makedirs(os.path.join(folder, part), exist_ok=True)
+def make_wheels(folder, library):
+    """FOLDER/served: what an index has; FOLDER/own: what it has not. `library` is beta's compiled part."""
+    served, own = os.path.join(folder, "served"), os.path.join(folder, "own")
+    for part in (served, own):
+        os.makedirs(part, exist_ok=True)
     for version in ("1.0", "1.1"):
-        wheel(folder + "/served", "alpha", version, "py3-none-any", {"alpha.py": b"version = '%s'\n" % version.encode()})
+        wheel(served, "alpha", version, "py3-none-any", {"alpha.py": b"version = '%s'\n" % version.encode()})
     for name, version in (("gamma", "3.0"), ("delta", "1.0")):
-        wheel(folder + "/own", name, version, "py3-none-any", {name + ".py": b""})
-    wheel(folder + "/own", "beta", "2.0", "cp38-abi3-linux_x86_64", {"beta/__init__.py": b"", "beta/_c.abi3.so": library})
-
-
-main()
+        wheel(own, name, version, "py3-none-any", {name + ".py": b""})
+    wheel(own, "beta", "2.0", "cp38-abi3-linux_x86_64", {"beta/__init__.py": b"", "beta/_c.abi3.so": library})

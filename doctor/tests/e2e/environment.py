@@ -6,7 +6,8 @@ import re
 import shutil
 from pathlib import Path
 
-from fixtures import MODULE_SOURCES, has_sitecustomize, include_of, run, shared_python, shared_torch, shell, site_of, suffix_of
+from fixtures import MODULE_SOURCES, has_sitecustomize, include_of, run, shared_python, shared_torch, shell, site_of, suffix_of, \
+    python_with_torch, torch_of
 
 MODULE = "selective_scan_cuda"
 
@@ -25,8 +26,14 @@ class Environment:
     @classmethod
     def make(cls, folder, way="pth", modules=None):
         """`way` pth: torch by a .pth line to the shared environment; plain: torch's files hard-linked into the venv's own
-        site-packages, as uv installs them, for tests that change what lies beside torch; bare: without torch."""
-        shell("fx_scratch_env", folder, way)
+        site-packages, as uv installs them, for tests that change what lies beside torch; bare: without torch; tested: a
+        .pth line to the torch of python_with_torch()."""
+        if way == "tested":
+            shutil.rmtree(folder, ignore_errors=True)
+            run(python_with_torch(), "-m", "venv", "--without-pip", folder)
+            (site_of(Path(folder) / "bin/python") / "torch.pth").write_text(f"{torch_of(python_with_torch()).parent}\n")
+        else:
+            shell("fx_scratch_env", folder, way)
         return cls(folder, modules)
 
     def make_again(self, way):

@@ -101,6 +101,21 @@ def shared_torch():
     return site_of(shared_python()) / "torch"
 
 
+def torch_of(python):
+    """torch's directory, without importing it; None where this Python has no torch."""
+    found = run(python, "-c", 'import importlib.util as i; spec = i.find_spec("torch"); print(spec.origin if spec else "")').strip()
+    return Path(found).parent if found else None
+
+
+@functools.lru_cache(maxsize=None)
+def python_with_torch():
+    """The Python with torch that the caller names in SCANKIT_TEST_PYTHON, else the shared environment's; else a skip."""
+    python = os.path.abspath(os.environ.get("SCANKIT_TEST_PYTHON") or shared_python())
+    if not os.access(python, os.X_OK) or not torch_of(python):
+        raise SkipTest("no Python with torch (SCANKIT_TEST_PYTHON)")
+    return Path(python)
+
+
 def minor_of(python):
     """3.11, say."""
     return run(python, "-c", 'import sys; print("%d.%d" % sys.version_info[:2])').strip()

@@ -125,6 +125,12 @@ class Scankit:
     def __call__(self, *words, variables=None, cwd=None, timeout=150):
         return run_program(*self.before, self.path, *words, variables={**self.variables, **(variables or {})}, cwd=cwd, timeout=timeout)
 
+    def start(self, *words, out=None, err=None, variables=None):
+        """In the background: a Popen, with what it says in the files `out` and `err`, if they are named."""
+        with open(out or os.devnull, "wb") as to, open(err or os.devnull, "wb") as errors:
+            return subprocess.Popen([str(word) for word in (*self.before, self.path, *words)], stdin=subprocess.DEVNULL, stdout=to,
+                                    stderr=errors, env=environment_with({**self.variables, **(variables or {})}))
+
     def doctor(self, *words, **how):
         return self("doctor", "--json", *words, **how)
 
@@ -137,12 +143,15 @@ class Scankit:
         return self("snapshot", *words, **how).json
 
 
+def environment_with(variables):
+    """The environment variables of this process and these. One whose value is None is taken out."""
+    return {name: str(value) for name, value in {**os.environ, **variables}.items() if value is not None}
+
+
 def run_program(*command, variables=None, cwd=None, timeout=150, stdin=None):
-    """Runs anything else. A variable whose value is None is taken out of the environment."""
-    environment = {**os.environ, **(variables or {})}
-    environment = {name: str(value) for name, value in environment.items() if value is not None}
+    """Runs anything else. `variables` as in environment_with()."""
     try:
-        done = subprocess.run([str(word) for word in command], cwd=cwd, env=environment, input=stdin,
+        done = subprocess.run([str(word) for word in command], cwd=cwd, env=environment_with(variables or {}), input=stdin,
                               stdin=None if stdin is not None else subprocess.DEVNULL, capture_output=True, timeout=timeout)
     except subprocess.TimeoutExpired as late:
         raise AssertionError(f"not done within {late.timeout} s: {' '.join(map(str, command))}\n{late.stderr}") from None

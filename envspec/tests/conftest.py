@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the end-to-end suite's fixtures (doctor/tests/e2e/suite.py), and adds what specs and locks are tested with."""
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+sys.path[:0] = [str(REPOSITORY / folder) for folder in ("doctor/tests/e2e", "builder/tests", "envspec/tests")]
+pytest_plugins = ["suite"]
+
+
+@pytest.fixture
+def installers():
+    """The bin directory of a venv with uv and py-rattler. Before any test changes HOME: the cache is below it."""
+    from fixtures import host_python, shell_or_skip
+    host_python()
+    return Path(shell_or_skip("fx_installers")) / "bin"
+
+
+@pytest.fixture
+def index(installers, work, monkeypatch):
+    """A package index on the loopback, which pip and uv ask alone; see project.py."""
+    from project import Index, isolate
+    isolate(work, monkeypatch)
+    index = Index(work, monkeypatch)
+    index.serve()
+    yield index
+    index.stop()
+
+
+@pytest.fixture
+def bare_project(scankit, installers, index, work, monkeypatch):
+    """A project without an environment yet; its directory is the current one. See project.py."""
+    from project import Project
+    (work / "project").mkdir()
+    monkeypatch.chdir(work / "project")
+    project = Project(scankit, work, installers, index)
+    yield project
+    project.remove_environments()
+
+
+@pytest.fixture
+def project(bare_project):
+    """A project whose environment has alpha from the index and beta from no index."""
+    bare_project.make_environment("env")
+    bare_project.install_alpha_and_beta()
+    return bare_project
