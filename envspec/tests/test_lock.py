@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from fixtures import run
-from program import run_program
 from project import library, sha256, text_of
 
 pytestmark = pytest.mark.ctest(group="envspec.lock", labels="matrix;e2e", timeout=300)

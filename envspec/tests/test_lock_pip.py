@@ -125,8 +125,8 @@ def test_newest_pip(with_newest_pip, monkeypatch, work):
 
 
 @pytest.fixture
-def cut_off(scankit):
-    """Runs commands with no network; a machine that forbids namespaces has the closed port of the index instead."""
+def cut_off():
+    """The words before a command that run it with no network; a machine that forbids namespaces has the closed port of the index instead."""
     away = ["unshare", "--net", "--map-root-user"]
     if run_program(*away, "true").status:
         print("no namespace without a network can be made: only the index is away")

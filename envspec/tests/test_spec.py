@@ -141,7 +141,8 @@ def test_fields(described, drifts):
         changed(*lines)
         drifts(cause, "--spec", "changed.yaml")
     described.check("--spec", "changed.yaml", "--fail-on", "never").ends(0)
-    reports = [word for form in ("junit=j.xml", "sarif=s.json", "markdown=m.md", "html=h.html", "github=g.txt") for word in ("--report", form)]
+    forms = ("junit=j.xml", "sarif=s.json", "markdown=m.md", "html=h.html", "github=g.txt")
+    reports = [word for form in forms for word in ("--report", form)]
     described.check("--spec", "changed.yaml", *reports).ends(7)
     xml.dom.minidom.parse("j.xml")
     json.loads(text_of("s.json"))
