@@ -97,6 +97,7 @@ for name in "${healthy[@]}"; do
   make "healthy:$name"
   line="| $name (healthy) |"
   for tool in "${tools[@]}"; do
+    # shellcheck disable=SC2154  # plant sets it
     examine "$tool" "$env" "$folder/$tool"
     if alarmed "$tool" "$folder/$tool"; then alarms[$tool]=$((${alarms[$tool]:-0} + 1)) line+=" alarm |"; else line+=" silent |"; fi
     read -r s m <"$folder/$tool.used" && seconds[$tool]+="$s " && memory[$tool]+="$m "

@@ -34,3 +34,15 @@ def odd_nvrtc(need_nvrtc, work):
     """odd_nvrtc(HOW): the path of an NVRTC that is the real one, and odd in one way (testdata/odd_nvrtc.c says which)."""
     from building import make_odd_nvrtc
     return lambda how: make_odd_nvrtc(work, need_nvrtc, how)
+
+
+@pytest.fixture
+def repair(scankit, environment, work, monkeypatch):
+    """Environments that `scankit fix` is to repair: repair("tested"), with a torch as Environment.make has it. See repairs.py."""
+    import os
+    import shutil
+    from repairs import Repair
+    # A cache of compiled images that outlives the test, where one is named: these tests are not about compiling.
+    monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("SCANKIT_FIX_CACHE") or str(work / "cache"))
+    yield lambda way="tested", name="env": Repair(scankit, environment(way, name))
+    shutil.rmtree(work / "cache", ignore_errors=True)

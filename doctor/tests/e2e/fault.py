@@ -104,11 +104,10 @@ class Planted:
         return bool(self.fault.may_work) and self.fails()[0] == 0
 
     def as_shell(self):
-        """Assignments for the shell scripts of the builder's tests (plant.sh)."""
+        """Assignments for shell scripts (plant.sh)."""
         variables = " ".join(f"{name}={value}" for name, value in self.fault.variables.items())
         values = {"env": self.environment.folder, "IMPORT": self.fault.statement, "ERROR": self.fault.error, "ROOT": self.fault.root,
-                  "PREPARE": variables, "DOCTOR": " ".join(map(str, self.fault.options)), "STARTS_IN": self.starts_in,
-                  "MAY_WORK": self.fault.may_work}
+                  "PREPARE": variables, "DOCTOR": " ".join(map(str, self.fault.options)), "STARTS_IN": self.starts_in}
         return "\n".join(f"{name}={shlex.quote(str(value))}" for name, value in values.items())
 
 

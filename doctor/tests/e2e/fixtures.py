@@ -2,7 +2,7 @@
 """What ci/fixtures.sh makes, for Python: interpreters, environments with a real torch, wheels, headers of other releases.
 
 The shell functions stay the one place that downloads; everything they make is kept in $SCANKIT_CACHE. Nothing here needs
-pytest, so that the builder's tests and scripts can plant a fault too. A test that cannot run here raises SkipTest, which
+pytest, so that scripts can plant a fault too. A test that cannot run here raises SkipTest, which
 pytest knows as a skip.
 """
 import functools
