@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Packages of the index for a scratch environment, by way of the cache. Sourced by tests here (environment.py) and of the builder.
+# Packages of the index for a scratch environment, by way of the cache. For tests here and of the builder (environment.py).
 # shellcheck source=ci/fixtures.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../../ci/fixtures.sh"
 
-# shellcheck disable=SC2034  # for the builder's tests
+# shellcheck disable=SC2034  # fixtures.py reads it
 FX_TRITON=triton==3.6.0 # what FX_TORCH pins
 
 # install_with ENV REQUIREMENT...: with metadata, as its user would have done.
