@@ -4,7 +4,7 @@
 strace (5.x or newer) has the nth write, rename, mkdir, fsync ... of scankit fail with ENOSPC, EIO or EROFS, or kills it
 there; for each n. Whatever happens: each file holds its old bytes or whole new ones, nothing temporary is left (after a
 kill it may be), a failure is said in words with a status that is not 0, and status 0 means that all of it was written.
-PYTHON has torch. 77: no strace that may trace here. `fix` and `restore` have builder/tests/fix_kills.sh.
+PYTHON has torch. 77: no strace that may trace here. `fix` and `restore` have builder/tests/fix_kills.py.
 """
 import argparse
 import collections
