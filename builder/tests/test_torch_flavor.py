@@ -57,7 +57,7 @@ def test_unfit_compilers(flavor, compiler, env):
     flavor(5, "need C++", PATH=compiler("standard", "-U__cplusplus", "-D__cplusplus=201402L"))
     abi = int(run(env.python, "-c", "import torch; print(int(torch.compiled_with_cxx11_abi()))"))
     other = compiler("abi", "-U_GLIBCXX_USE_CXX11_ABI", f"-D_GLIBCXX_USE_CXX11_ABI={1 - abi}")
-    flavor(5, "string ABI that torch is built with", PATH=other)  # before anything is compiled
+    flavor(5, "CXX11 ABI that torch is built with", PATH=other)  # before anything is compiled
 
 
 def test_failing_compilers(flavor, compiler, convolution):

@@ -152,8 +152,8 @@ Result<void> judge_cxx_compiler(std::string_view macros, const CxxDemand& demand
     return lacks(say("{} uses libc++, and torch is built with libstdc++", what));
   // A libstdc++ without both (devtoolset on RHEL 7) takes the flag and keeps to the old one.
   if (number(macros, "_GLIBCXX_USE_CXX11_ABI") != (demand.string_abi == "new" ? 1 : 0))
-    return lacks(say("{}, which does not support the {} string ABI that torch is built with", what,
-                     demand.string_abi));
+    return lacks(say("{}, which does not support the {} that torch is built with", what,
+                     demand.string_abi == "new" ? "CXX11 ABI" : "pre-CXX11 ABI"));
   return {};
 }
 

@@ -56,7 +56,7 @@ TEST(HostCompiler, TheFloorOfGccIsNotThatOfClang) {
 
 TEST(HostCompiler, ALibstdcxxOfTheOtherStringAbiAloneIsRefused) {
   EXPECT_EQ(judge(macros_of_gcc("12", "202002", "0"), {"20", 9, "new"}).problem,
-            "/usr/bin/c++ is gcc 12.2.0, which does not support the new string ABI that torch is built with");
+            "/usr/bin/c++ is gcc 12.2.0, which does not support the CXX11 ABI that torch is built with");
 }
 
 TEST(HostCompiler, AnotherProcessorIsRefused) {

@@ -18,9 +18,12 @@ constexpr std::uint64_t kUsual = 3'000'000'000, kLight = 600'000'000, kLeast = 5
 // Bytes of setup.py itself, which has imported torch and waits for the compilers.
 constexpr std::uint64_t kDriver = 400'000'000;
 
-// Rounded to tenths of 10^9 bytes, without floating point, so that every machine prints the same.
-Message gigabytes(std::uint64_t bytes) {
-  const std::uint64_t tenths = (bytes + 50'000'000) / 100'000'000;
+// Tenths of 10^9 bytes, without floating point, so that every machine prints the same. What is needed is rounded
+// up and what is free down: a need that is larger is larger in print too.
+enum class Round { Down, Up };
+Message gigabytes(std::uint64_t bytes, Round round) {
+  constexpr std::uint64_t kTenth = 100'000'000;
+  const std::uint64_t tenths = (bytes + (round == Round::Up ? kTenth - 1 : 0)) / kTenth;
   return message("{}.{} GB", tenths / 10, tenths % 10);
 }
 
@@ -61,7 +64,7 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
       snapshot, Cause::BuildOom,
       message("{} compilers run at once, because of {}, and need about {} with torch's headers; "
               "only {} is free",
-              jobs, tools.jobs_from, gigabytes(jobs * each), gigabytes(room)));
+              jobs, tools.jobs_from, gigabytes(jobs * each, Round::Up), gigabytes(room, Round::Down)));
   // How much a file takes shows only when it is compiled; below the minimum of any file the
   // failure is certain.
   if (jobs * kLeast <= room) finding.severity_override = Severity::Warning;

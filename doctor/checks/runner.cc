@@ -135,7 +135,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     return end(CheckState::NotApplicable, more.empty() ? why : more);
   };
   const Missing missing = whole_facts(check.needs, snapshot);
-  // One finding says so already, and the verdict cannot be healthy (report/fold.cc).
+  // One finding says so already, and the verdict cannot be healthy (environment_python_gone).
   if (!missing.unknown.empty() && broken_environment(snapshot))
     return not_applicable(message("the active environment's Python cannot be used"));
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);

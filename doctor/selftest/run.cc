@@ -37,7 +37,7 @@ Result<Scratch> make_scratch(const Snapshot& facts, const std::string& folder, b
   scratch.folder = folder;
   scratch.minor = minor_of(python.version);
   scratch.python = folder + "/bin/python";
-  scratch.site = say("{}/lib/python3.{}/site-packages", folder, scratch.minor);
+  scratch.site = folder + "/lib/python3." + std::to_string(scratch.minor) + "/site-packages";
   scratch.suffix = "." + python.soabi + ".so";
   SCANKIT_CHECK(make_directories(folder + "/bin"));
   SCANKIT_CHECK(make_directories(scratch.site));
