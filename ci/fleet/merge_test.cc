@@ -72,6 +72,7 @@ TEST(FleetMerge, StatusFollowsThePrecedence) {
   folder.put(broken("b"));
   EXPECT_EQ(exit_status_of(folder.report(), "error"), kExitFindings);  // 1 before 4: c is silent
   EXPECT_EQ(verdict_word(folder.report()), "broken");
+  EXPECT_EQ(verdict_line(folder.report()), "1 node failed, 1 node is unknown, 1 of 3 passed");
   NodeResult wrong = healthy("c");
   wrong.exit_status = kExitValidationFailed;
   wrong.summary.failures = {{"cpu q011", "dA is off"}};

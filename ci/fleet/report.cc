@@ -163,14 +163,16 @@ std::string verdict_line(const FleetReport& report) {
   const std::size_t all = report.nodes.size(), failed = report.count(Verdict::Failed),
                     unknown = report.count(Verdict::Unknown), warnings = report.warnings();
   if (all == 0) return say("no node has a result");
-  std::string line = failed > 0 ? say("{} of {} nodes failed, {} are undecided, {} passed", failed, all,
-                                      unknown, all - failed - unknown)
-                     : unknown > 0
-                         ? say("{} of {} nodes are undecided, {} passed", unknown, all, all - unknown)
-                         : say_n(all, "the only node passed", "all {} nodes passed", all);
-  if (failed + unknown == 0 && !report.problems.empty())
-    line += ", " + say("but it is not known whether these are all");
-  return warnings == 0 ? line : line + "; " + say_n(warnings, "{} warning", "{} warnings", warnings);
+  std::vector<std::string> parts;
+  if (failed > 0) parts.push_back(say_n(failed, "{} node failed", "{} nodes failed", failed));
+  if (unknown > 0) parts.push_back(say_n(unknown, "{} node is unknown", "{} nodes are unknown", unknown));
+  const std::size_t passed = all - failed - unknown;
+  parts.push_back(parts.empty() ? say_n(all, "the only node passed", "all {} nodes passed", all)
+                                : say("{} of {} passed", passed, all));
+  if (passed == all && !report.problems.empty())
+    parts.push_back(say("but it is not known whether these are all"));
+  if (warnings > 0) parts.back() += "; " + say_n(warnings, "{} warning", "{} warnings", warnings);
+  return join(parts);
 }
 
 std::string node_names(const std::vector<std::string>& nodes, std::size_t most) {

@@ -31,7 +31,7 @@ std::string prometheus_report(const FleetReport& report,
 std::string markdown_report(const FleetReport& report);
 std::string html_report(const FleetReport& report);
 
-// "2 of 1000 nodes failed, 3 are undecided, 995 passed; 1 warning".
+// "2 nodes failed, 3 nodes are unknown, 995 of 1000 passed; 1 warning".
 std::string verdict_line(const FleetReport& report);
 std::string_view verdict_word(const FleetReport& report);  // "healthy", "broken", "unknown"
 // "node1, node2, node3 and 41 more".

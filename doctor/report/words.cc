@@ -141,13 +141,13 @@ std::string verdict_line(const Report& report) {
 // What there is none of is left out, but for the checks that passed: "1 error, 2 notes; 27 checks passed, 9 do not apply".
 std::string counts_line(const Report& report) {
   const Tally n = tally(report);
-  const std::size_t undecided = n.unknown + n.crashed;
+  const std::size_t unknown = n.unknown + n.crashed;
   std::vector<std::string> found, checked;
   if (n.errors > 0) found.push_back(say_n(n.errors, "{} error", "{} errors", n.errors));
   if (n.warnings > 0) found.push_back(say_n(n.warnings, "{} warning", "{} warnings", n.warnings));
   if (n.notes > 0) found.push_back(say_n(n.notes, "{} note", "{} notes", n.notes));
   checked.push_back(say_n(n.passed, "{} check passed", "{} checks passed", n.passed));
-  if (undecided > 0) checked.push_back(say_n(undecided, "{} is undecided", "{} are undecided", undecided));
+  if (unknown > 0) checked.push_back(say_n(unknown, "{} is unknown", "{} are unknown", unknown));
   if (n.not_applicable > 0)
     checked.push_back(say_n(n.not_applicable, "{} does not apply", "{} do not apply", n.not_applicable));
   return (found.empty() ? "" : join(found) + "; ") + join(checked);

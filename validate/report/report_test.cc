@@ -46,6 +46,23 @@ TEST(ValidateReport, TellsOneErrorOfManyCasesOnceWithItsReproducer) {
   EXPECT_NE(text.find("cpu      0 of 3 cases passed, 3 failed"), std::string::npos);
 }
 
+TEST(ValidateReport, TheVerdictSaysWhatFailed) {
+  Validation v = failed_run();
+  v.module = "m", v.mode = "quick", v.seconds = 8.2, v.verdict = Verdict::Failed;
+  const std::string count = std::to_string(v.cases.size());
+  EXPECT_EQ(verdict_line(v), "FAILED: " + count + " of " + count + " cases of m failed (quick, 8.2 s)");
+  v.cases.clear();
+  EXPECT_EQ(verdict_line(v), "FAILED: m is slower than its baseline (quick, 8.2 s)");
+  v.module_problem = ModuleProblem::LacksFunctions;
+  EXPECT_EQ(verdict_line(v), "FAILED: m lacks functions that it must have (quick, 8.2 s)");
+  v.module_problem = ModuleProblem::ImportFailed;
+  EXPECT_EQ(verdict_line(v), "FAILED: m cannot be imported (quick, 8.2 s)");
+  v.verdict = Verdict::Passed;
+  EXPECT_EQ(verdict_line(v), "PASSED: the results of m are correct (quick, 8.2 s)");
+  v.verdict = Verdict::Inconclusive;
+  EXPECT_EQ(verdict_line(v), "INCONCLUSIVE: m was not validated to the end (quick, 8.2 s)");
+}
+
 TEST(ValidateReport, JsonHoldsEveryCaseAndNoNumberThatJsonLacks) {
   const auto json = nlohmann::json::parse(json_report(failed_run()));
   EXPECT_EQ(json["verdict"], "failed");

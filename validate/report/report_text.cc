@@ -205,10 +205,26 @@ std::string text_report(const Validation& v) {
   return text + "\n" + verdict_line(v) + "\n";
 }
 
+namespace {
+
+// What made judge() fail it, in its order.
+std::string failure_line(const Validation& v) {
+  if (v.module_problem == ModuleProblem::ImportFailed) return say("FAILED: {} cannot be imported", v.module);
+  if (v.module_problem == ModuleProblem::LacksFunctions)
+    return say("FAILED: {} lacks functions that it must have", v.module);
+  const auto wrong = static_cast<std::size_t>(std::ranges::count_if(v.cases, [](const CaseResult& c) {
+    return c.state != CaseState::Passed && c.state != CaseState::NotRun;
+  }));
+  if (wrong == 0) return say("FAILED: {} is slower than its baseline", v.module);
+  return say("FAILED: {} of {} cases of {} failed", wrong, v.cases.size(), v.module);
+}
+
+}  // namespace
+
 std::string verdict_line(const Validation& v) {
   const std::string sentence =
       v.verdict == Verdict::Passed   ? say("PASSED: the results of {} are correct", v.module)
-      : v.verdict == Verdict::Failed ? say("FAILED: {} does not do what it should", v.module)
+      : v.verdict == Verdict::Failed ? failure_line(v)
                                      : say("INCONCLUSIVE: {} was not validated to the end", v.module);
   return sentence + say(" ({}, {:.1f} s)", v.mode, v.seconds);
 }
