@@ -37,11 +37,12 @@ struct Options {
   std::optional<std::string> python;
   std::string module = "selective_scan_cuda", against, baseline, upstream_tests;
   std::string device = "all";
-  bool import_foreign = false, quick = false, full = false, json = false, list_cases = false,
-       deterministic = false, no_timing = false, commented_parameters = false, quiet = false;
+  bool import_foreign = false, quick = false, full = false, list_cases = false, deterministic = false,
+       no_timing = false, commented_parameters = false;
   std::optional<std::uint64_t> seed;
   int timeout = 0;
-  std::vector<std::string> only, reports;
+  std::vector<std::string> only;
+  ShowOptions show;
 };
 
 // Ids for --case that are not in the list of cases: the Mamba block around the module, scankit's
@@ -217,22 +218,15 @@ Result<void> choose_files(const Options& options, validate::ValidateRequest& req
 
 // Prints and writes what was asked for.
 int tell(const Options& options, const validate::Validation& result) {
-  const std::string format = options.json ? "json" : format_on_stdout(options.reports).value_or("text");
-  const bool verdict_alone = options.quiet && format == "text";
-  std::fputs(
-      (verdict_alone ? validate::verdict_line(result) + "\n" : validate::rendered(format, result)).c_str(),
-      stdout);
-  const int files = write_report_files(options.reports, [&](const std::string& wanted) {
-    const Speaking facts(wanted == "json" || wanted == "junit" ? nullptr : spoken_language());
-    return validate::rendered(wanted, result);
-  });
-  return files != kExitClean ? files : status_of(result.verdict);
+  const int status = status_of(result.verdict);
+  const int shown = show(validate::validation_views(result, status), options.show);
+  return shown != kExitClean ? shown : status;
 }
 
 // The steps of the command in order, each with the exit status of its failure. A Python that was named and
 // does not work is a usage error; one that was only found makes the answer inconclusive.
 int validate_command(const Options& options) {
-  if (const std::string clash = report_clash(options.reports, options.json); !clash.empty())
+  if (const std::string clash = report_clash(options.show.reports, options.show.json); !clash.empty())
     return report_error({Errc::InvalidArgument, clash, ""}, kExitUsage);
   const std::uint64_t seed = options.seed.value_or(fresh_seed());
   if (const auto known = check_module_name(options.module); !known)
@@ -256,12 +250,13 @@ int validate_command(const Options& options) {
                                                        : kExitInconclusive);
   }
   request.python = std::move(*python);
-  if (!options.quiet)
-    for (const Message& note : notes) std::fprintf(options.json ? stderr : stdout, "%s\n", tr(note).c_str());
+  if (!options.show.quiet)
+    for (const Message& note : notes)
+      std::fprintf(options.show.json ? stderr : stdout, "%s\n", tr(note).c_str());
   if (!options.import_foreign)
     if (const auto ours = ours_to_run(*make_real_host(), request.python, request.module); !ours)
       return report_error(ours.error(), kExitInconclusive);
-  auto result = validated(std::move(request), options.json, options.quiet);
+  auto result = validated(std::move(request), options.show.json, options.show.quiet);
   if (!result) return report_error(result.error(), kExitInternal);
   return tell(options, *result);
 }
@@ -327,15 +322,8 @@ void add_cases(CLI::App& command, Options& options) {
 
 void add_outputs(CLI::App& command, Options& options) {
   begin_group(command, group_of_output());
-  command
-      .add_option("--report", options.reports,
-                  say("also write a report: text, json, junit or html; repeat for several"))
-      ->type_name("FORMAT=FILE")
-      ->allow_extra_args(false)
-      ->check(CLI::Validator(
-          [](const std::string& wish) { return report_problem(wish, validate::validation_formats()); }, ""));
-  command.add_flag("--json", options.json, say("print JSON on standard output"));
-  command.add_flag("-q,--quiet", options.quiet, say("print only the verdict"))->excludes("--json");
+  add_report_options(command, options.show);
+  command.add_flag("-q,--quiet", options.show.quiet, say("print only the verdict"))->excludes("--json");
 }
 
 }  // namespace

@@ -138,14 +138,7 @@ Taken take_words(std::vector<std::string>& words) {
 }
 
 void add_show(CLI::App& command, ShowOptions& options) {
-  command.add_flag("--json", options.json, say("print JSON on standard output"));
-  command
-      .add_option("--report", options.reports,
-                  say("also write a report: {}; repeat for several", format_names(fleet_formats())))
-      ->type_name("FORMAT=FILE")
-      ->allow_extra_args(false)
-      ->check(
-          CLI::Validator([](const std::string& wish) { return report_problem(wish, fleet_formats()); }, ""));
+  add_report_options(command, options);
   command
       .add_option(
           "--fail-on", options.fail_on,

@@ -280,12 +280,13 @@ TEST(FleetReport, JsonIsOfItsSchemaAndNoFormatIsEmpty) {
   folder.put(healthy("a"));
   folder.put(broken("b"));
   const auto report = folder.report();
-  for (const auto format : fleet_formats()) EXPECT_FALSE(rendered(format, report, 1).empty()) << format;
-  const auto json = nlohmann::json::parse(rendered("json", report, 1));
+  for (const auto format : report_formats())
+    EXPECT_FALSE(render(format, fleet_views(report, 1)).empty()) << format;
+  const auto json = nlohmann::json::parse(json_report(report, 1));
   EXPECT_EQ(json["$schema"], kReportSchema);
   EXPECT_EQ(json["counts"]["unknown"], 1);
   EXPECT_EQ(json["nodes"].size(), 3U);
-  const std::string junit = rendered("junit", report, 1);
+  const std::string junit = render("junit", fleet_views(report, 1));
   EXPECT_NE(junit.find("errors=\"1\""), std::string::npos);
   EXPECT_NE(junit.find("failures=\"1\""), std::string::npos);
 }
@@ -293,7 +294,7 @@ TEST(FleetReport, JsonIsOfItsSchemaAndNoFormatIsEmpty) {
 TEST(FleetReport, EveryFileHasTheFieldsOfItsSchema) {
   const Folder folder({"a"});
   folder.put(broken("a"));
-  const std::pair<const char*, std::string> files[] = {{"report", rendered("json", folder.report(), 1)},
+  const std::pair<const char*, std::string> files[] = {{"report", json_report(folder.report(), 1)},
                                                        {"roster", roster_text(folder.roster)},
                                                        {"node", node_text(broken("a"), "{}")}};
   for (const auto& [name, text] : files) {

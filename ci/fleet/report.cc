@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ci/fleet/report.h"
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "ci/fleet/commands.h"
@@ -16,7 +11,6 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
-#include "doctor/report/escape.h"
 #include "doctor/report/text.h"
 
 // Reads the JSON of commands in brief, has the sentences that several output formats share, and
@@ -130,30 +124,6 @@ Summary summarised(std::string_view text_of_command) {
   return summary;
 }
 
-namespace {
-
-// An output format. Those for programs are English.
-struct Sink {
-  std::string_view format;
-  bool for_programs;
-  std::string (*render)(const FleetReport&, int);
-};
-
-const std::vector<Sink>& sinks() {
-  static const std::vector<Sink> all = {
-      {"text", false,
-       [](const FleetReport& report, int) { return text_report(report, {.ascii = false, .verbose = true}); }},
-      {"json", true, json_report},
-      {"junit", true, [](const FleetReport& report, int) { return junit_report(report); }},
-      {"markdown", false, [](const FleetReport& report, int) { return markdown_report(report); }},
-      {"prometheus", true, prometheus_report},
-      {"html", false, [](const FleetReport& report, int) { return html_report(report); }},
-  };
-  return all;
-}
-
-}  // namespace
-
 std::string_view verdict_word(const FleetReport& report) {
   if (report.count(Verdict::Failed) > 0) return "broken";
   return report.count(Verdict::Unknown) > 0 || !report.problems.empty() ? "unknown" : "healthy";
@@ -209,22 +179,10 @@ std::string command_line(const std::vector<std::string>& command) {
   return words;
 }
 
-const std::vector<std::string_view>& fleet_formats() {
-  static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> out;
-    for (const Sink& sink : sinks()) out.push_back(sink.format);
-    return out;
-  }();
-  return names;
-}
-
-std::string rendered(std::string_view format, const FleetReport& report, int exit_status) {
-  for (const Sink& sink : sinks()) {
-    if (sink.format != format) continue;
-    const Speaking language(sink.for_programs ? nullptr : spoken_language());
-    return sink.render(report, exit_status);
-  }
-  return "";
+Views fleet_views(const FleetReport& report, int exit_status) {
+  return {.text = [&report](const TextStyle& style) { return text_report(report, style); },
+          .json = [&report, exit_status] { return json_report(report, exit_status); },
+          .document = [&report, exit_status] { return fleet_document(report, exit_status); }};
 }
 
 namespace {
@@ -243,11 +201,6 @@ Result<std::vector<std::string>> expected_nodes(const std::string& wish) {
   return names;
 }
 
-std::optional<std::string> variable(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 }  // namespace
 
 Result<FleetReport> report_of(const std::string& folder, const std::vector<std::string>& expected) {
@@ -258,18 +211,8 @@ Result<FleetReport> report_of(const std::string& folder, const std::vector<std::
 
 int tell(const FleetReport& report, const ShowOptions& options) {
   const int status = exit_status_of(report, options.fail_on);
-  const std::string format = options.json ? "json" : format_on_stdout(options.reports).value_or("text");
-  if (format == "text") {
-    const TextStyle style{.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
-                          .ascii = !locale_is_utf8(variable),
-                          .verbose = options.verbose};
-    std::cout << text_report(report, style);
-  } else {
-    std::cout << rendered(format, report, status);
-  }
-  const int files = write_report_files(
-      options.reports, [&](const std::string& wanted) { return rendered(wanted, report, status); });
-  return files != kExitClean ? files : status;
+  const int shown = show(fleet_views(report, status), options);
+  return shown != kExitClean ? shown : status;
 }
 
 int run_report(const ReportOptions& options) {

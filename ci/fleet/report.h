@@ -8,7 +8,7 @@
 #include "ci/fleet/merge.h"
 #include "ci/fleet/node_result.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/report/text.h"
+#include "doctor/report/sinks.h"
 
 namespace scankit::fleet {
 
@@ -25,11 +25,9 @@ inline constexpr const char* kReportSchema = "urn:scankit:fleet-report:1";  // s
 // For people: what is wrong first; a thousand healthy nodes are one line.
 std::string text_report(const FleetReport& report, const TextStyle& style);
 std::string json_report(const FleetReport& report, int exit_status);  // English, for programs
-std::string junit_report(const FleetReport& report);
-std::string prometheus_report(const FleetReport& report,
-                              int exit_status);  // for node_exporter's textfile collector
-std::string markdown_report(const FleetReport& report);
-std::string html_report(const FleetReport& report);
+Document fleet_document(const FleetReport& report, int exit_status);
+// `report` must outlive the views.
+Views fleet_views(const FleetReport& report, int exit_status);
 
 // "2 nodes failed, 3 nodes are unknown, 995 of 1000 passed; 1 warning".
 std::string verdict_line(const FleetReport& report);
@@ -39,8 +37,5 @@ std::string node_names(const std::vector<std::string>& nodes, std::size_t most =
 std::string difference_line(const Difference& difference);
 std::string outlier_line(const Outlier& outlier);
 std::string command_line(const std::vector<std::string>& command);  // "scankit doctor --no-import"
-
-const std::vector<std::string_view>& fleet_formats();
-std::string rendered(std::string_view format, const FleetReport& report, int exit_status);
 
 }  // namespace scankit::fleet

@@ -24,6 +24,7 @@
 #include "doctor/checks/root_cause.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/target_facts.h"
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/json.h"
 #include "doctor/report/progress.h"
 
@@ -263,13 +264,12 @@ int refuse(const Error& error, const GateOptions& options, const Message& questi
                              .why = error.message,
                              .could_hide_error = true});
   decide_root_cause(report);
-  const Diagnosis diagnosis(std::move(report));
-  ShowOptions show = options.show;
-  const SinkOptions sink{.verbose = show.verbose, .exit_status = status};
-  if (show.json) std::cout << diagnosis.rendered("json", sink) << std::flush;
-  (void)write_report_files(show.reports,
-                           [&](const std::string& format) { return diagnosis.rendered(format, sink); });
-  tell_job_page(diagnosis, sink, false);
+  const Views views = doctor_views(report, status);
+  if (options.show.json) std::cout << render("json", views) << std::flush;
+  (void)write_report_files(options.show.reports, [&](const std::string& format) {
+    return render(format, views, options.show.verbose);
+  });
+  tell_job_page(report, status, false);
   return status;
 }
 
@@ -324,18 +324,16 @@ int run_gate(const GateOptions& options) {
   Gate gate(options, *std::move(policy), text);
   if (const auto ran = gate.run(folder, !options.out.empty()); !ran)
     return refuse(ran.error(), options, message("Could every step be started?"), kExitInternal);
-  const Diagnosis diagnosis(gate.report());
+  const Report report = gate.report();
   std::vector<int> statuses;
-  for (const Step& step : diagnosis.report().steps) statuses.push_back(step.status);
+  for (const Step& step : report.steps) statuses.push_back(step.status);
   // What no step found: an allowance that ended, where the policy has that fail.
-  if (root(diagnosis.report()) != nullptr) statuses.push_back(kExitFindings);
-  if (diagnosis.report().verdict == Verdict::Empty && !gate.allows_empty())
-    statuses.push_back(kExitInconclusive);
+  if (root(report) != nullptr) statuses.push_back(kExitFindings);
+  if (report.verdict == Verdict::Empty && !gate.allows_empty()) statuses.push_back(kExitInconclusive);
   const int status = gate_status(statuses);
-  const int shown = show(diagnosis, options.show, {}, status);
-  const SinkOptions sink{.verbose = options.show.verbose, .exit_status = status};
+  const int shown = show(doctor_views(report, status), options.show);
   const int told =
-      tell_job_page(diagnosis, sink, !options.show.json && !format_on_stdout(options.show.reports));
+      tell_job_page(report, status, !options.show.json && !format_on_stdout(options.show.reports));
   return gate_status({shown, told, status});
 }
 

@@ -18,6 +18,7 @@
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/plain_json.h"
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
@@ -113,28 +114,27 @@ std::string variable(const char* name) {
 }
 
 // The whole report if it fits into `room` bytes, else its verdict, else nothing.
-std::string summary_of(const Diagnosis& diagnosis, const SinkOptions& sink, std::size_t room) {
-  std::string text = diagnosis.rendered("markdown", sink);
+std::string summary_of(const Report& report, int exit_status, std::size_t room) {
+  std::string text = render("markdown", doctor_views(report, exit_status));
   if (text.size() <= room) return text;
-  text = diagnosis.text([](const Report& report) {
-    return "## " + say("scankit {}: {}", command_of(report), markdown_escaped(verdict_line(report))) +
-           "\n\n" + markdown_escaped(counts_line(report)) + "\n\n" +
-           markdown_escaped(
-               say("The full report is too long for this page: --report markdown=FILE writes it.")) +
-           "\n";
-  });
+  text =
+      "## " + say("scankit {}: {}", command_of(report), markdown_escaped(verdict_line(report))) + "\n\n" +
+      markdown_escaped(counts_line(report)) + "\n\n" +
+      markdown_escaped(say("The full report is too long for this page: --report markdown=FILE writes it.")) +
+      "\n";
   return text.size() <= room ? text : "";
 }
 
 // Appends, as every step of a job does. A single write(2) with O_APPEND keeps two commands from
 // mixing their text.
-Result<void> append(const std::string& path, const Diagnosis& diagnosis, const SinkOptions& sink) {
+Result<void> append(const std::string& path, const Report& report, int exit_status) {
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   struct ::stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
     return Error{Errc::Io, say("cannot open $GITHUB_STEP_SUMMARY ({}): {}", path, std::strerror(errno)), ""};
   const auto there = static_cast<std::size_t>(S_ISREG(status.st_mode) ? status.st_size : 0);
-  const std::string text = summary_of(diagnosis, sink, kMostOfASummary - std::min(kMostOfASummary, there));
+  const std::string text =
+      summary_of(report, exit_status, kMostOfASummary - std::min(kMostOfASummary, there));
   if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return Error{Errc::Io, say("cannot write $GITHUB_STEP_SUMMARY ({}): {}", path, std::strerror(errno)), ""};
   return {};
@@ -142,12 +142,12 @@ Result<void> append(const std::string& path, const Diagnosis& diagnosis, const S
 
 }  // namespace
 
-int tell_job_page(const Diagnosis& diagnosis, const SinkOptions& sink, bool to_stdout) {
+int tell_job_page(const Report& report, int exit_status, bool to_stdout) {
   if (variable("GITHUB_ACTIONS") == "true" && to_stdout)
-    std::cout << diagnosis.rendered("github", sink) << std::flush;
+    std::cout << render("github", doctor_views(report, exit_status)) << std::flush;
   const std::string summary = variable("GITHUB_STEP_SUMMARY");
   if (summary.empty()) return kExitClean;
-  const auto written = append(summary, diagnosis, sink);
+  const auto written = append(summary, report, exit_status);
   if (written) return kExitClean;
   report_error(written.error());
   return kExitInternal;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "doctor/base/result.h"
-#include "doctor/cli/reports.h"
+#include "doctor/model/finding.h"
 
 namespace scankit {
 
@@ -42,6 +42,6 @@ Result<StepEnd> run_step(const std::string& folder, const StepCommand& command);
 // What a CI server shows next to the log. On GitHub that is the Markdown on the job's page
 // ($GITHUB_STEP_SUMMARY) and, with `to_stdout`, annotations as workflow commands; on other servers
 // nothing. Returns the exit status that it comes to.
-int tell_job_page(const Diagnosis& diagnosis, const SinkOptions& sink, bool to_stdout);
+int tell_job_page(const Report& report, int exit_status, bool to_stdout);
 
 }  // namespace scankit

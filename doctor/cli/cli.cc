@@ -21,7 +21,7 @@ std::string check_report(const std::string& wish) { return report_problem(wish, 
 
 }  // namespace
 
-void add_show_options(CLI::App& command, ShowOptions& options, int status) {
+void add_report_options(CLI::App& command, ShowOptions& options) {
   command.add_flag("--json", options.json, say("print JSON on standard output"));
   command
       .add_option(
@@ -30,7 +30,12 @@ void add_show_options(CLI::App& command, ShowOptions& options, int status) {
               "formats: {}",
               format_names(report_formats())))
       ->type_name("FORMAT=FILE")
+      ->allow_extra_args(false)
       ->check(CLI::Validator(check_report, ""));
+}
+
+void add_show_options(CLI::App& command, ShowOptions& options, int status) {
+  add_report_options(command, options);
   if (status != kExitClean)
     command
         .add_option("--fail-on", options.fail_on,

@@ -8,6 +8,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
+#include "doctor/checks/check.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
 #include "doctor/logs/explainer.h"
@@ -15,6 +16,7 @@
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/python.h"
+#include "doctor/report/doctor_document.h"
 
 namespace scankit {
 namespace {
@@ -108,13 +110,13 @@ int run_doctor(const DoctorOptions& given) {
   // After redaction: a described GPU or driver is the user's own input.
   describe_target(options.target, facts.snapshot);
   read_observations(facts.snapshot);
-  const Diagnosis diagnosis(std::move(facts.snapshot));
-  const int findings =
-      exit_status_of(diagnosis.report(), options.show.fail_on, kExitFindings, options.allow_empty);
+  const Report report = diagnose(std::move(facts.snapshot));
+  const int findings = exit_status_of(report, options.show.fail_on, kExitFindings, options.allow_empty);
   // The reports contain an exit status, so it is decided before they are written; a failure to write
   // them may raise it.
-  const int shown = show(diagnosis, options.show, facts.notes, first_that_counts({facts.status, findings}));
-  const int stored = write_snapshot(diagnosis.report().snapshot, options.snapshot);
+  const int shown =
+      show(doctor_views(report, first_that_counts({facts.status, findings})), options.show, facts.notes);
+  const int stored = write_snapshot(report.snapshot, options.snapshot);
   const int status = first_that_counts({facts.status, shown, stored, findings});
   // See Facts::abandoned.
   if (facts.abandoned) {

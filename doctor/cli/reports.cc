@@ -13,26 +13,11 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/checks/check.h"
-#include "doctor/checks/root_cause.h"
 #include "doctor/cli/commands.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/text.h"
 
 namespace scankit {
-
-Diagnosis::Diagnosis(Snapshot snapshot) : report_(diagnose(std::move(snapshot))) {}
-
-std::string Diagnosis::text(const std::function<std::string(const Report&)>& render) const {
-  return render(report_);
-}
-
-std::string Diagnosis::rendered(std::string_view format, const SinkOptions& options) const {
-  const bool read_by_people = format == "text" || format == "markdown" || format == "html";
-  if (read_by_people) return text([&](const Report& report) { return render(format, report, options); });
-  const Speaking english(nullptr);
-  return render(format, report_, options);
-}
 
 namespace {
 
@@ -103,15 +88,10 @@ int write_report_files(const std::vector<std::string>& wishes,
   return status;
 }
 
-// At most one thing is printed on standard output: a report that asked for it, the JSON or the text. The
-// notes belong to the text alone.
-int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<Message>& notes,
-         int exit_status) {
-  const SinkOptions sink{.verbose = options.verbose, .exit_status = exit_status};
-  if (const auto format = format_on_stdout(options.reports)) {
-    std::cout << diagnosis.rendered(*format, sink);
-  } else if (options.json) {
-    std::cout << diagnosis.rendered("json", sink);
+int show(const Views& views, const ShowOptions& options, const std::vector<Message>& notes) {
+  const auto wanted = format_on_stdout(options.reports);
+  if (wanted || options.json) {
+    std::cout << render(wanted.value_or("json"), views, options.verbose);
   } else {
     const TextStyle style{.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
                           .ascii = !locale_is_utf8(variable),
@@ -119,10 +99,10 @@ int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vect
                           .quiet = options.quiet};
     if (!options.quiet)
       for (const Message& note : notes) std::cout << plain(tr(note), style.ascii) << "\n";
-    std::cout << diagnosis.text([&](const Report& report) { return doctor_text(report, style); });
+    std::cout << views.text(style);
   }
-  return write_report_files(options.reports,
-                            [&](const std::string& format) { return diagnosis.rendered(format, sink); });
+  return write_report_files(
+      options.reports, [&](const std::string& format) { return render(format, views, options.verbose); });
 }
 
 }  // namespace scankit

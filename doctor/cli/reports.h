@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "doctor/base/say.h"
-#include "doctor/model/finding.h"
+#include "doctor/base/message.h"
 #include "doctor/report/sinks.h"
 
 namespace CLI {
@@ -18,36 +17,22 @@ class App;
 
 namespace scankit {
 
-// A report and how it is rendered. People get it in their language, programs in English, so that the same
-// input gives the same bytes on every machine.
-class Diagnosis {
- public:
-  explicit Diagnosis(Snapshot snapshot);
-  explicit Diagnosis(Report report) : report_(std::move(report)) {}
-  const Report& report() const { return report_; }
-  // Text, Markdown and HTML are rendered in the user's language, all other formats in English.
-  std::string rendered(std::string_view format, const SinkOptions& options) const;
-  std::string text(const std::function<std::string(const Report&)>& render) const;  // for the user
-
- private:
-  Report report_;
-};
-
 struct ShowOptions {
   bool json = false;
   std::vector<std::string> reports;  // "FORMAT=FILE"
   std::string fail_on = "error", color = "auto";
   bool verbose = false, quiet = false;
 };
+// Adds --json and --report.
+void add_report_options(CLI::App& command, ShowOptions& options);
 // Adds --json, --report, --fail-on, --color, -v and -q. `status` is the exit status that --fail-on
 // decides about; kExitClean leaves --fail-on out.
 void add_show_options(CLI::App& command, ShowOptions& options, int status);
 void check_show_options(const ShowOptions& options);  // throws CLI::ValidationError where they clash
 
-// Prints the answer and writes the reports. `exit_status` is that of this run as far as it is decided;
-// some formats contain it. The result is the exit status of printing and writing alone.
-int show(const Diagnosis& diagnosis, const ShowOptions& options, const std::vector<Message>& notes,
-         int exit_status);
+// Prints the answer, writes the reports, and returns the exit status of printing and writing alone. At most one thing is printed
+// on standard output: a report that asked for it, the JSON or the text. The notes belong to the text alone.
+int show(const Views& views, const ShowOptions& options, const std::vector<Message>& notes = {});
 
 struct ReportRequest {
   std::string format, path;

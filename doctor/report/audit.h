@@ -41,8 +41,6 @@ std::string loading_words(std::size_t n);  // "3 extensions"
 // The table as lines without line ends: files that would fail, files that nobody can tell, and for each
 // package the number of files that load. With `verbose`, every file. Empty if no audit was asked for.
 std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose);
-std::string audit_markdown(const Snapshot& snapshot);
-std::string audit_html(const Snapshot& snapshot);
 
 // The "audit" array of doctor_json(): one entry for each file, in the order of the snapshot.
 nlohmann::ordered_json audit_json(const Snapshot& snapshot);

@@ -1,109 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "doctor/base/say.h"
-#include "doctor/report/audit.h"
-#include "doctor/report/built_for.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/fixes.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"
 
 namespace scankit {
 namespace {
 
-// A block that opens on a click; the caller writes the closing tag. The empty line lets Markdown
-// follow the HTML.
-std::string markdown_folded(const std::string& title) {
-  return "<details><summary>" + xml_escaped(title) + "</summary>\n\n";
-}
-std::string columns(const std::string& left, const std::string& right) {
-  return "| " + markdown_escaped(left) + " | " + markdown_escaped(right) + " |\n| --- | --- |\n";
+std::string markdown(const Spans& spans) {
+  std::string out;
+  for (const Span& span : spans) out += span.code ? markdown_code(span.text) : markdown_escaped(span.text);
+  return out;
 }
 
-void write_fixes(std::string& out, const Finding& finding, const Snapshot& snapshot) {
-  for (const Fix& fix : finding.fixes) {
-    const std::string command = fix_command(fix, snapshot);
-    out += "- " + say("Repair: {}", markdown_escaped(fix_sentence(fix, snapshot))) +
-           (command.empty() ? "" : ": " + markdown_code(command)) + "\n";
+// A block that opens on a click. The empty line lets Markdown follow the HTML.
+std::string details(const std::string& title, const std::string& inner) {
+  return "<details><summary>" + xml_escaped(title) + "</summary>\n\n" + inner + "</details>\n\n";
+}
+
+std::string markdown(const Table& table) {
+  std::string head, line, rows;
+  for (const std::string& column : table.columns) {
+    head += "| " + markdown_escaped(column) + " ";
+    line += "| --- ";
   }
-  if (!finding.fixes.empty()) out += "\n";
+  for (const auto& row : table.rows) {
+    for (const Spans& cell : row) {
+      const std::string text = markdown(cell);
+      rows += "| " + text + (text.empty() ? "" : " ");
+    }
+    rows += "|\n";
+  }
+  return head + "|\n" + line + "|\n" + rows + "\n";
 }
 
-void write_evidence(std::string& out, const Finding& finding) {
-  if (finding.evidence.empty()) return;
-  out += markdown_folded(say("Evidence ({})", finding.evidence.size()));
-  out += columns(say("fact"), say("value"));
-  for (const Evidence& evidence : finding.evidence)
-    out += "| " + markdown_code(evidence.fact) + " | " + markdown_code(evidence.value) + " |\n";
-  out += "\n</details>\n\n";
+std::string repairs_of(const Problem& problem) {
+  std::string out;
+  for (const Repair& repair : problem.repairs)
+    out += "- " + say("Repair: {}", markdown_escaped(repair.sentence)) +
+           (repair.command.empty() ? "" : ": " + markdown_code(repair.command)) + "\n";
+  return out.empty() ? "" : out + "\n";
 }
 
-// A symptom gets a smaller heading and no repair: that of its cause removes it.
-void write_finding(std::string& out, const Finding& finding, const Snapshot& snapshot) {
-  const CauseInfo& cause = info(finding.cause);
-  out += (finding.because_of ? "#### " : "### ") + severity_name(finding.severity()) + ": " +
-         markdown_code(cause.slug) + "\n\n";
-  out += "**" + markdown_escaped(said(cause.title)) + "**";
-  if (finding.because_of)
-    out += " (" + say("because of {}", markdown_code(info(*finding.because_of).slug)) + ")";
-  out += "\n\n" + markdown_code(finding.subject) + "\n\n" + markdown_escaped(tr(finding.summary)) + "\n\n";
-  if (!finding.because_of) write_fixes(out, finding, snapshot);
-  out += say("More: {}", markdown_code("scankit explain " + std::string(cause.slug))) + "\n\n";
-  write_evidence(out, finding);
+std::string evidence_details(const Problem& problem) {
+  if (problem.evidence.empty()) return "";
+  Table table{{say("fact"), say("value")}, {}};
+  for (const Evidence& evidence : problem.evidence)
+    table.rows.push_back({as_code(evidence.fact), as_code(evidence.value)});
+  return details(say("Evidence ({})", problem.evidence.size()), markdown(table));
 }
 
-void write_open(std::string& out, const Report& report) {
-  if (std::ranges::none_of(report.outcomes, is_open)) return;
-  out += "### " + say("Unknown") + "\n\n" + columns(say("question"), say("reason"));
-  for (const Outcome& outcome : report.outcomes)
-    if (is_open(outcome))
-      out +=
-          "| " + markdown_escaped(tr(outcome.question)) + " | " + markdown_escaped(tr(outcome.why)) + " |\n";
-  out += "\n";
+// What follows from another problem gets a smaller heading.
+std::string markdown(const Problem& problem) {
+  std::string out = (problem.because_of.empty() ? "#### " : "##### ") + severity_name(problem.severity) +
+                    ": " + markdown_code(problem.rule) + "\n\n**" + markdown_escaped(problem.title) + "**";
+  if (!problem.because_of.empty())
+    out += " (" + say("because of {}", markdown_code(problem.because_of)) + ")";
+  out += "\n\n" + markdown_code(problem.subject) + "\n\n";
+  for (const std::string& sentence : problem.told) out += markdown_escaped(sentence) + "\n\n";
+  out += repairs_of(problem);
+  if (!problem.more.empty()) out += say("More: {}", markdown_code(problem.more)) + "\n\n";
+  return out + evidence_details(problem);
 }
 
-void write_not_checked(std::string& out, const Report& report) {
-  std::string rows;
-  for (const auto& [question, why] : not_checked(report))
-    rows += "| " + markdown_escaped(question) + " | " + markdown_escaped(why) + " |\n";
-  if (rows.empty()) return;
-  out += markdown_folded(say("Not checked")) + columns(say("question"), say("reason")) + rows +
-         "\n</details>\n\n";
+std::string markdown(const std::vector<Block>& blocks, const Document& document);
+
+std::string markdown(const PageSection& section, const Document& document) {
+  if (section.shown == Shown::OnPage) return "";
+  const std::string inner = markdown(section.blocks, document);
+  if (inner.empty() || section.title.empty()) return inner;
+  return section.fold == Fold::Open ? "### " + markdown_escaped(section.title) + "\n\n" + inner
+                                    : details(section.title, inner);
 }
 
-void write_built_for(std::string& out, const Snapshot& snapshot) {
-  const auto built_for = built_for_rows(snapshot);
-  if (built_for.empty()) return;
-  out += "### " + say("Built for") + "\n\n" + columns(say("file"), say("torch release"));
-  for (const auto& [file, sentence] : built_for)
-    out += "| " + markdown_code(file) + " | " + markdown_escaped(sentence) + " |\n";
-  out += "\n";
+struct MarkdownBlock {
+  const Document& document;
+  std::string operator()(const Paragraph& paragraph) const { return markdown(paragraph.spans) + "\n\n"; }
+  std::string operator()(const CommandLine& command) const { return markdown_code(command.text) + "\n\n"; }
+  std::string operator()(const Table& table) const { return markdown(table); }
+  std::string operator()(const Problems& range) const {
+    std::string out;
+    for (std::size_t i = 0; i < range.count; ++i) out += markdown(document.problems[range.first + i]);
+    return out;
+  }
+  std::string operator()(const PageSection& section) const { return markdown(section, document); }
+  // GitHub removes pictures that are part of the text.
+  std::string operator()(const Bar&) const { return ""; }
+  std::string operator()(const Plot&) const { return ""; }
+  std::string operator()(const BarChart&) const { return ""; }
+};
+
+std::string markdown(const std::vector<Block>& blocks, const Document& document) {
+  std::string out;
+  for (const Block& block : blocks) out += std::visit(MarkdownBlock{document}, block);
+  return out;
 }
 
 }  // namespace
 
-// For pasting into an issue: short at first sight, with everything else on a click.
-std::string doctor_markdown(const Report& report) {
-  std::string out = "## scankit " + std::string(command_of(report)) + ": " +
-                    markdown_escaped(verdict_line(report)) + "\n\n" + markdown_escaped(counts_line(report)) +
-                    "\n\n";
-  for (const std::string& line : compared_lines(report)) out += markdown_escaped(line) + "\n\n";
-  for (const std::string& line : target_lines(report.snapshot)) out += markdown_escaped(line) + "\n\n";
-  if (!report.steps.empty()) out += columns(say("step"), say("result"));
-  for (const auto& [name, ending] : step_rows(report))
-    out += "| " + markdown_escaped(name) + " | " + markdown_escaped(ending) + " |\n";
-  if (!report.steps.empty()) out += "\n";
-  for (const Finding& finding : report.findings) write_finding(out, finding, report.snapshot);
-  out += audit_markdown(report.snapshot);
-  write_built_for(out, report.snapshot);
-  write_open(out, report);
-  write_not_checked(out, report);
-  out += markdown_folded(say("Looked at")) + columns(say("item"), say("value"));
-  for (const auto& [name, value] : versions(report.snapshot))
-    out += "| " + markdown_escaped(name) + " | " + markdown_code(value) + " |\n";
-  out += "\n</details>\n";
-  if (const auto command = repair_command(report)) out += "\n" + markdown_code(*command) + "\n";
+std::string markdown_of(const Document& document) {
+  std::string out =
+      "## scankit " + markdown_escaped(document.command) + ": " + markdown_escaped(document.verdict) + "\n\n";
+  for (const std::string& line : document.lead) out += markdown_escaped(line) + "\n\n";
+  out += markdown(document.blocks, document);
+  out.pop_back();  // the empty line behind the last block
   return out;
 }
 

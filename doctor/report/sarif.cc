@@ -5,7 +5,6 @@
 
 #include "doctor/base/files.h"
 #include "doctor/model/plain_json.h"
-#include "doctor/report/audit.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"
@@ -29,122 +28,106 @@ Json demanded_line(const FileLine& line) {
   return {{"artifactLocation", {{"uri", uri}}}, {"region", {{"startLine", std::max(line.line, 1u)}}}};
 }
 
-// A finding about a package has no file. The interpreter then represents the environment, because viewers
-// refuse a result without a physical location.
-Json location(const Finding& finding, const Snapshot& snapshot) {
-  const Python& python = snapshot.python.value;
-  const std::string& environment = python.requested.empty() ? python.executable : python.requested;
-  const bool is_file = finding.subject.starts_with('/');
+// A problem of a package, a node or a case has no file. What was examined takes its place, because viewers refuse a result
+// without a physical location.
+Json location(const Problem& problem, const std::string& environment) {
+  const bool is_file = problem.subject.starts_with('/');
   Json place = Json::object();
-  if (finding.demanded_by)
-    place["physicalLocation"] = demanded_line(*finding.demanded_by);
+  if (problem.place)
+    place["physicalLocation"] = demanded_line(*problem.place);
   else if (is_file || environment.starts_with('/'))
     place["physicalLocation"] = {
-        {"artifactLocation", {{"uri", file_uri(is_file ? finding.subject : environment)}}}};
-  Json logical{{"name", plain(finding.subject, false)}, {"kind", is_file ? "resource" : "module"}};
-  if (!finding.module.empty()) logical["fullyQualifiedName"] = plain(finding.module, false);
+        {"artifactLocation", {{"uri", file_uri(is_file ? problem.subject : environment)}}}};
+  Json logical{{"name", plain(problem.subject, false)}, {"kind", is_file ? "resource" : "module"}};
+  if (!problem.module.empty()) logical["fullyQualifiedName"] = plain(problem.module, false);
   place["logicalLocations"] = Json::array({std::move(logical)});
   return place;
 }
 
-std::string message(const Finding& finding, const Snapshot& snapshot) {
-  std::string words = tr(finding.summary);
-  if (finding.because_of) words += " Because of " + std::string(info(*finding.because_of).slug) + ".";
-  for (const Fix& fix : finding.fixes) words += " Repair: " + fix_or_command(fix, snapshot) + ".";
+std::string message(const Problem& problem) {
+  std::string words;
+  for (const std::string& sentence : problem.told) words += (words.empty() ? "" : " ") + sentence;
+  if (!problem.because_of.empty()) words += " Because of " + problem.because_of + ".";
+  for (const Repair& repair : problem.repairs)
+    words += " Repair: " + (repair.command.empty() ? repair.sentence : repair.command) + ".";
   return words;
 }
 
 // A fingerprint that tells GitHub which finding of an earlier run this is. The directory may differ
 // between runs (a CI checkout, a home directory), the file name does not. A counter separates equal
 // findings of one run.
-std::string fingerprint(const Finding& finding, std::map<std::string, unsigned>& seen) {
-  const std::string identity =
-      std::string(info(finding.cause).slug) + "\n" + finding.module + "\n" + path_basename(finding.subject);
+std::string fingerprint(const Problem& problem, std::map<std::string, unsigned>& seen) {
+  const std::string identity = problem.rule + "\n" + problem.module + "\n" + path_basename(problem.subject);
   return sha256_hex(identity + "\n" + std::to_string(seen[identity]++));
 }
 
-// A rule is a cause of the catalogue; its id is the slug.
-Json rule(const CauseInfo& cause) {
-  const std::string slug(cause.slug);
-  return {{"id", slug},
-          {"name", slug},
-          {"shortDescription", text(std::string(cause.title))},
-          {"help", text(std::string(cause.next_step) + ". More: scankit explain " + slug)},
-          {"defaultConfiguration", {{"level", severity_word(cause.severity)}}}};
+Json rule_of(const Problem& problem) {
+  const std::string more = problem.more.empty() ? "" : "More: " + problem.more;
+  const std::string help = problem.help + (problem.help.empty() || more.empty() ? "" : ". ") + more;
+  Json rule{{"id", problem.rule}, {"name", problem.rule}, {"shortDescription", text(problem.title)}};
+  if (!help.empty()) rule["help"] = text(help);
+  rule["defaultConfiguration"] = {{"level", severity_word(problem.usual_severity)}};
+  return rule;
 }
 
-// Checks that were not answered are notifications about the run, not results: nothing was found.
-Json notifications(const Report& report, std::size_t left_out) {
+Json result_of(const Problem& problem, std::size_t rule, const std::string& environment,
+               std::map<std::string, unsigned>& seen) {
+  Json result{{"ruleId", problem.rule},
+              {"ruleIndex", rule},
+              {"level", severity_word(problem.severity)},
+              {"message", text(message(problem))},
+              {"locations", Json::array({location(problem, environment)})},
+              {"partialFingerprints", {{"scankitFinding/v1", fingerprint(problem, seen)}}}};
+  for (const Evidence& evidence : problem.evidence)
+    result["properties"]["evidence"].push_back(
+        {{"fact", plain(evidence.fact, false)}, {"value", plain(evidence.value, false)}});
+  if (!problem.because_of.empty()) result["properties"]["because_of"] = problem.because_of;
+  return result;
+}
+
+// Questions that were not answered are notifications about the run, not results: nothing was found.
+Json notifications(const Document& document, std::size_t left_out) {
   Json list = Json::array();
-  for (const Outcome& outcome : report.outcomes) {
-    if (!is_open(outcome)) continue;
-    const bool crashed = outcome.state == CheckState::Crashed;
-    const char* level = crashed ? "error" : outcome.could_hide_error ? "warning" : "note";
-    list.push_back({{"descriptor", {{"id", outcome.check}}},
+  for (const OpenQuestion& open : document.open) {
+    const char* level = open.crashed ? "error" : open.could_hide_error ? "warning" : "note";
+    list.push_back({{"descriptor", {{"id", open.check}}},
                     {"level", level},
-                    {"message", text(tr(outcome.question) + " " +
-                                     (crashed ? "The check failed: " : "Unknown: ") + tr(outcome.why))}});
+                    {"message", text(open.question + " " +
+                                     (open.crashed ? "The check failed: " : "Unknown: ") + open.why)}});
   }
+  for (const auto& [title, words] : document.notices)
+    list.push_back({{"level", "note"}, {"message", text(title + ": " + words)}});
   if (left_out > 0)
     list.push_back({{"level", "warning"},
                     {"message", text(std::to_string(left_out) + " further findings are left out")}});
   return list;
 }
 
-// Every file of the audit with its answer. Those that would fail for a known cause are results as well.
-Json audited(const AuditTable& table) {
-  Json list = Json::array();
-  for (const AuditLine& line : table.lines)
-    list.push_back({{"file", plain(line.path, false)},
-                    {"package", plain(line.package, false)},
-                    {"answer", line.word},
-                    {"cause", line.cause},
-                    {"why", plain(line.why, false)}});
-  return list;
-}
-
 }  // namespace
 
-std::string doctor_sarif(const Report& report, const SinkOptions& options) {
-  // Ordered by the catalogue, so that the indices do not depend on the order of the findings.
-  std::map<Cause, std::size_t> rule_index;  // in the order of the catalogue
-  for (const Finding& finding : report.findings) rule_index.emplace(finding.cause, 0);
-  Json rules = Json::array();
-  for (auto& [cause, index] : rule_index) {
-    index = rules.size();
-    rules.push_back(rule(info(cause)));
+std::string sarif_of(const Document& document) {
+  const auto& problems = document.problems;
+  // By name, so that the indices do not depend on the order of the problems.
+  std::map<std::string, std::pair<std::size_t, const Problem*>> rules;
+  for (const Problem& problem : problems) rules.try_emplace(problem.rule, 0, &problem);
+  Json rule_list = Json::array();
+  for (auto& [name, rule] : rules) {
+    rule.first = rule_list.size();
+    rule_list.push_back(rule_of(*rule.second));
   }
   Json results = Json::array();
   std::map<std::string, unsigned> seen;
-  const std::size_t shown = std::min(report.findings.size(), kMostResults);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Finding& finding = report.findings[i];
-    Json result{{"ruleId", info(finding.cause).slug},
-                {"ruleIndex", rule_index[finding.cause]},
-                {"level", severity_word(finding.severity())},
-                {"message", text(message(finding, report.snapshot))},
-                {"locations", Json::array({location(finding, report.snapshot)})},
-                {"partialFingerprints", {{"scankitFinding/v1", fingerprint(finding, seen)}}}};
-    for (const Evidence& evidence : finding.evidence)
-      result["properties"]["evidence"].push_back(
-          {{"fact", plain(evidence.fact, false)}, {"value", plain(evidence.value, false)}});
-    if (finding.because_of) result["properties"]["because_of"] = info(*finding.because_of).slug;
-    results.push_back(std::move(result));
-  }
+  const std::size_t shown = std::min(problems.size(), kMostResults);
+  for (std::size_t i = 0; i < shown; ++i)
+    results.push_back(result_of(problems[i], rules.at(problems[i].rule).first, document.environment, seen));
   // executionSuccessful is about scankit itself, not about what it found.
-  const bool crashed = std::ranges::any_of(
-      report.outcomes, [](const Outcome& outcome) { return outcome.state == CheckState::Crashed; });
-  Json invocation{{"executionSuccessful", !crashed}, {"exitCode", options.exit_status}};
-  if (Json list = notifications(report, report.findings.size() - shown); !list.empty())
+  const bool crashed = std::ranges::any_of(document.open, &OpenQuestion::crashed);
+  Json invocation{{"executionSuccessful", !crashed}, {"exitCode", document.exit_status}};
+  if (Json list = notifications(document, problems.size() - shown); !list.empty())
     invocation["toolExecutionNotifications"] = std::move(list);
-  Json properties{{"verdict", verdict_word(report)}};
-  for (const std::string& line : target_lines(report.snapshot))
-    properties["target"].push_back(plain(line, false));
-  if (const auto table = audit_table(report.snapshot)) {
-    properties["extensions"] = audited(*table);
-    properties["extensionsSummary"] = plain(table->title, false);
-  }
-  Json driver{{"name", "scankit"}, {"version", report.snapshot.tool_version}, {"rules", std::move(rules)}};
+  Json properties{{"verdict", document.verdict_word}};
+  for (const std::string& line : document.lead) properties["summary"].push_back(plain(line, false));
+  Json driver{{"name", "scankit"}, {"version", document.tool_version}, {"rules", std::move(rule_list)}};
   const Json sarif{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                    {"version", "2.1.0"},
                    {"runs", Json::array({{{"tool", {{"driver", std::move(driver)}}},

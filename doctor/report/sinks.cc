@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/report/sinks.h"
 
-#include "doctor/report/json.h"
-#include "doctor/report/text.h"
+#include "doctor/base/say.h"
 
 namespace scankit {
 namespace {
 
-// One row for each format; `--report`, its help and its validation all use this table.
+// One row for each format; `--report`, its help and its validation all use this table. Text and JSON are each command's own:
+// text is laid out by hand for a terminal, and JSON has a published schema for each command.
 struct Sink {
   std::string_view format;
-  std::string (*render)(const Report&, const SinkOptions&);
+  bool for_people;
+  std::string (*render)(const Document&);
 };
 
 const std::vector<Sink>& sinks() {
   static const std::vector<Sink> all = {
-      {"text",
-       [](const Report& report, const SinkOptions& options) {
-         return doctor_text(report, {.ascii = false, .verbose = options.verbose});
-       }},
-      {"json", [](const Report& report, const SinkOptions&) { return doctor_json(report); }},
-      {"junit", [](const Report& report, const SinkOptions&) { return doctor_junit(report); }},
-      {"sarif", doctor_sarif},
-      {"github", [](const Report& report, const SinkOptions&) { return doctor_github(report); }},
-      {"markdown", [](const Report& report, const SinkOptions&) { return doctor_markdown(report); }},
-      {"html", [](const Report& report, const SinkOptions&) { return doctor_html(report); }},
-      {"prometheus", doctor_prometheus},
+      {"text", true, nullptr},           {"json", false, nullptr},
+      {"junit", false, junit_of},        {"sarif", false, sarif_of},
+      {"github", false, annotations_of}, {"markdown", true, markdown_of},
+      {"html", true, html_of},           {"prometheus", false, prometheus_of},
   };
   return all;
 }
@@ -41,9 +35,13 @@ const std::vector<std::string_view>& report_formats() {
   return names;
 }
 
-std::string render(std::string_view format, const Report& report, const SinkOptions& options) {
-  for (const Sink& sink : sinks())
-    if (sink.format == format) return sink.render(report, options);
+std::string render(std::string_view format, const Views& views, bool verbose) {
+  for (const Sink& sink : sinks()) {
+    if (sink.format != format) continue;
+    const Speaking language(sink.for_people ? spoken_language() : nullptr);
+    if (format == "text") return views.text({.ascii = false, .verbose = verbose});
+    return format == "json" ? views.json() : sink.render(views.document());
+  }
   return "";
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/json.h"
 #include "doctor/report/report_test.h"
@@ -20,6 +21,15 @@ using Json = nlohmann::json;
 
 constexpr const char* kHostile =
     "a|b`c`<script>alert(1)</script>&\"'%0A::error::x\x1b[31m\r\n\xff\xEF\xBF\xBF ]]> @you #1 \xE2\x80\xAE";
+
+struct RenderOptions {
+  bool verbose = false;
+  int exit_status = 0;
+};
+
+std::string render(std::string_view format, const Report& report, const RenderOptions& options) {
+  return scankit::render(format, doctor_views(report, options.exit_status), options.verbose);
+}
 
 Report hostile() {
   Report report = report_of("torch_symbols_resolve.old_wheel");

@@ -8,8 +8,8 @@
 
 #include "doctor/base/files.h"
 #include "doctor/checks/root_cause.h"
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/json.h"
-#include "doctor/report/sinks.h"
 #include "envspec/check/findings_test.h"
 #include "envspec/spec/derive.h"
 
@@ -292,14 +292,16 @@ TEST(SpecCheck, SaysWhichLineDemandsItInEveryReport) {
   EXPECT_EQ(json["$schema"], schema["$id"]);
   for (const auto& name : schema["required"]) EXPECT_TRUE(json.contains(name)) << name;
   for (const auto& [name, value] : json.items()) EXPECT_TRUE(schema["properties"].contains(name)) << name;
-  const Json place =
-      Json::parse(doctor_sarif(report, {}))["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+  const Json place = Json::parse(
+      render("sarif", doctor_views(report, 7)))["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
   EXPECT_EQ(place["artifactLocation"]["uri"], "s.yaml");
   EXPECT_EQ(place["region"]["startLine"], 4);
-  EXPECT_NE(doctor_github(report).find("::error file=s.yaml,line=4,title="), std::string::npos);
-  EXPECT_NE(doctor_junit(report).find("name=\"scankit env check\""), std::string::npos);
-  EXPECT_NE(doctor_markdown(report).find("## scankit env check: the environment has drifted:"),
+  EXPECT_NE(render("github", doctor_views(report, 7)).find("::error file=s.yaml,line=4,title="),
             std::string::npos);
+  EXPECT_NE(render("junit", doctor_views(report, 7)).find("name=\"scankit env check\""), std::string::npos);
+  EXPECT_NE(
+      render("markdown", doctor_views(report, 7)).find("## scankit env check: the environment has drifted:"),
+      std::string::npos);
 }
 
 TEST(SpecMachine, HasTheGpusAndTheOldestDriverOfTheSpec) {

@@ -10,6 +10,7 @@
 #include "doctor/checks/root_cause.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
+#include "doctor/report/doctor_document.h"
 #include "envspec/check/check.h"
 #include "envspec/cli/commands.h"
 #include "envspec/lock/lock.h"
@@ -101,10 +102,9 @@ int run_env_check(const EnvCheckOptions& options) {
   // Judged with the real names and redacted afterwards, since the lock's files are looked up by them.
   Report report = judged(*demands, *subject);
   if (options.redact) report = redacted(std::move(report), own_names());
-  const Diagnosis diagnosis(std::move(report));
-  const int found = exit_status_of(diagnosis.report(), options.show.fail_on, kExitDrift);
-  const int shown = show(diagnosis, options.show, options.redact ? std::vector<Message>() : subject->notes,
-                         first_that_counts({subject->status, found}));
+  const int found = exit_status_of(report, options.show.fail_on, kExitDrift);
+  const int shown = show(doctor_views(report, first_that_counts({subject->status, found})), options.show,
+                         options.redact ? std::vector<Message>() : subject->notes);
   return first_that_counts({subject->status, shown, found});
 }
 

@@ -108,13 +108,13 @@ TEST(KernelUse, OccupancyAndWavesComeOfTheDriversAnswer) {
   }
   for (Timing& t : v.timings) t.ms["module"] = {1, 1, 1, 1, 1, 1};
   v.kernels = {use};
-  const std::string text = rendered("text", v);
+  const std::string text = text_report(v, {});
   EXPECT_NE(text.find("forward_bf16 forward_4x4"), std::string::npos) << text;
   EXPECT_NE(text.find("25.0 %   2.00"), std::string::npos) << text;
   EXPECT_NE(text.find("12.5 %  fwd"), std::string::npos) << text;
-  EXPECT_NE(rendered("json", v).find("\"bank_conflicts\": 0.125"), std::string::npos);
-  EXPECT_NE(rendered("json", v).find("\"blocks_per_multiprocessor\": 4"), std::string::npos);
-  EXPECT_NE(rendered("html", v).find("<td>25.00 %</td>"), std::string::npos);
+  EXPECT_NE(json_report(v).find("\"bank_conflicts\": 0.125"), std::string::npos);
+  EXPECT_NE(json_report(v).find("\"blocks_per_multiprocessor\": 4"), std::string::npos);
+  EXPECT_NE(render("html", validation_views(v, 0)).find("<td>25.00 %</td>"), std::string::npos);
 }
 
 }  // namespace

@@ -160,10 +160,11 @@ TEST(Speed, WhatTheHarnessAddsIsHeldAgainstCallsInARow) {
   EXPECT_FALSE(harness_cost(cold, device).known);
   v.limits[device] = {1, 1, 1};
   EXPECT_NE(json_report(v).find("\"added\": 0.25"), std::string::npos);
-  EXPECT_NE(text_report(v).find("25.0 % more time than one of many in a row; the harness itself used 25.0 %"),
-            std::string::npos);
+  EXPECT_NE(
+      text_report(v, {}).find("25.0 % more time than one of many in a row; the harness itself used 25.0 %"),
+      std::string::npos);
   for (Timing& t : v.timings) t.in_a_row_ms *= 2;  // faster alone: not "-37.5 % more"
-  EXPECT_NE(text_report(v).find("37.5 % less time than one of many in a row"), std::string::npos);
+  EXPECT_NE(text_report(v, {}).find("37.5 % less time than one of many in a row"), std::string::npos);
 }
 
 // It is timed before the modules and not in turns with them: none of it is theirs.
@@ -212,7 +213,7 @@ TEST_F(Baseline, TheSamePassesAndASlowerPassFails) {
   compare_with_baseline(run_, text_);
   EXPECT_TRUE(run_.compared.at(0).regressed);
   EXPECT_EQ(judge(run_), Verdict::Failed);
-  EXPECT_NE(text_report(run_).find("REGRESSED"), std::string::npos);
+  EXPECT_NE(text_report(run_, {}).find("REGRESSED"), std::string::npos);
 }
 
 TEST_F(Baseline, OfAnotherGpuIsNamedAndDecidesNothing) {

@@ -1,31 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "doctor/report/document.h"
+#include "doctor/report/sinks.h"
 #include "validate/report/validation.h"
 
 namespace scankit::validate {
 
-// One function for each output format; none of them judges. For people: what was run, how near each result
-// comes to its bound, and every failure with the command that reproduces it.
-std::string text_report(const Validation& validation);
+// What a validation shows; nothing here judges. For people: what was run, how near each result comes to its bound, and every
+// failure with the command that reproduces it. With style.quiet, the verdict alone.
+std::string text_report(const Validation& validation, const TextStyle& style);
 // The part of it that tells how fast the module is.
 std::string speed_text(const Validation& validation);
-// For programs; README.md lists the fields.
+// For programs; schema/validate-1.json describes it.
 std::string json_report(const Validation& validation);
-
-// For CI servers, in the dialect of doctor's.
-std::string junit_report(const Validation& validation);
-// One file with its plots inside.
-std::string html_report(const Validation& validation);
+// For everything else.
+Document validation_document(const Validation& validation, int exit_status);
+// `validation` must outlive the views.
+Views validation_views(const Validation& validation, int exit_status);
 
 // "PASSED: the results of selective_scan_cuda are correct (quick, 8.2 s)".
 std::string verdict_line(const Validation& validation);
 
-// The formats of --report, and the text of one.
-const std::vector<std::string_view>& validation_formats();
-std::string rendered(std::string_view format, const Validation& validation);
+// "fwd bf16 B8 D2048 L2048 N16 cold", and the same behind its device.
+std::string shape_name(const Timing& timing);
+std::string name_of(const Timing& timing);
+double milliseconds(const Timing& timing);  // the module's median; NaN where it was not timed
+
+// One point for each case: the share of its bound that its worst result used.
+Plot error_plot(const Validation& validation);
+// Rooflines, bars of all shapes, and time by length; empty where nothing was timed.
+std::vector<Block> speed_figures(const Validation& validation);
 
 }  // namespace scankit::validate

@@ -20,12 +20,6 @@ std::string speed_format(const char* pattern, Args... args) {
   return text;
 }
 
-std::string shape_of(const Timing& t) {
-  return t.device + " " + t.pass +
-         speed_format(" B%d D%d L%d N%d %s %s", t.batch, t.dim, t.length, t.states, t.dtype.c_str(),
-                      t.cache.c_str());
-}
-
 // A multiply-add counts as two operations in FLOP/s.
 std::string limits_text(const Validation& v) {
   std::string text;
@@ -58,7 +52,7 @@ std::string limit_name(const std::string& limit) {
 // count divided by milliseconds is a rate in units of 1e9 per second.
 std::string row(const Validation& v, const Timing& t) {
   const Interval ms = median_of(t.ms.at("module"));
-  std::string text = in_column(shape_of(t), 42) + speed_format("%9.4f ms  ", ms.middle);
+  std::string text = in_column(name_of(t), 42) + speed_format("%9.4f ms  ", ms.middle);
   const auto limits = v.limits.find(t.device);
   if (t.cache != "host" && limits != v.limits.end()) {
     const Work work = work_of(t);
@@ -78,7 +72,7 @@ std::string against_rows(const Validation& v) {
   for (const Timing& t : v.timings) {
     if (!t.ms.contains("against")) continue;
     const Comparison c = compare(t, "against");
-    text += in_column(shape_of(t), 42) +
+    text += in_column(name_of(t), 42) +
             speed_format("%6.3fx [%.3f, %.3f]  ", c.ratio.middle, c.ratio.low, c.ratio.high) +
             std::string(pace_word(c.pace)) + (c.why.empty() ? "" : "  " + c.why) + "\n";
   }
@@ -93,7 +87,7 @@ std::string baseline_rows(const Validation& v) {
   std::string text = "\n" + say("time compared with {}", v.baseline) + "\n";
   if (!v.baseline_problem.empty()) text += "  " + v.baseline_problem + "\n";
   for (const AgainstBaseline& c : v.compared)
-    text += in_column(shape_of(v.timings[c.timing]), 42) +
+    text += in_column(name_of(v.timings[c.timing]), 42) +
             speed_format("%9.4f ms  x[%.3f, %.3f]  ", c.before_ms, c.low, c.high) +
             (c.regressed ? say("REGRESSED") : std::string()) + "\n";
   return text;

@@ -34,7 +34,7 @@ Validation failed_run() {
 }
 
 TEST(ValidateReport, TellsOneErrorOfManyCasesOnceWithItsReproducer) {
-  const std::string text = text_report(failed_run());
+  const std::string text = text_report(failed_run(), {});
   const std::string error = "TypeError: fwd() takes 3 positional arguments";
   EXPECT_EQ(text.find(error), text.rfind(error));
   EXPECT_NE(text.find("(the same error in 1 other case)"), std::string::npos);
@@ -70,6 +70,35 @@ TEST(ValidateReport, JsonHoldsEveryCaseAndNoNumberThatJsonLacks) {
   EXPECT_EQ(json["cases"][2]["tensors"][0]["error"], "inf");
   EXPECT_EQ(json["cases"][2]["tensors"][0]["worst"]["value"], "nan");
   EXPECT_TRUE(json["gpu"].is_null());
+}
+
+TEST(ValidateReport, EveryFormatNamesTheFailedCase) {
+  Validation v = failed_run();
+  v.cases[1].state = CaseState::Crashed;
+  v.module = "<script>";
+  for (const std::string_view format : report_formats()) {
+    const std::string text = render(format, validation_views(v, 6));
+    EXPECT_NE(text.find(format == "prometheus" ? "state=\"crashed\"} 1" : "q002"), std::string::npos)
+        << format;
+    if (format == "html" || format == "junit") {
+      EXPECT_EQ(text.find("<script>"), std::string::npos) << format;
+    }
+  }
+  const std::string junit = render("junit", validation_views(v, 6));
+  EXPECT_NE(junit.find("tests=\"3\" failures=\"2\" errors=\"1\""), std::string::npos) << junit;
+  const auto run = nlohmann::json::parse(render("sarif", validation_views(v, 6)))["runs"][0];
+  EXPECT_EQ(run["results"].size(), 3u);
+  EXPECT_EQ(run["results"][1]["ruleId"], "crashed");
+  EXPECT_EQ(run["invocations"][0]["exitCode"], 6);
+  EXPECT_NE(render("github", validation_views(v, 6)).find("::error title=scankit%3A wrong_result::cpu q000"),
+            std::string::npos);
+}
+
+TEST(ValidateReport, TextIsFitForATerminal) {
+  Validation v = failed_run();
+  v.notes = {"a\x1b[31mb"};
+  EXPECT_EQ(text_report(v, {}).find('\x1b'), std::string::npos);
+  EXPECT_EQ(text_report(v, {.quiet = true}), verdict_line(v) + "\n");
 }
 
 TEST(ValidateReport, BytesThatAreNoUtf8DoNotBreakTheJson) {

@@ -4,15 +4,17 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/report/escape.h"
 #include "doctor/report/legend.h"
 #include "validate/judge/judge.h"
 #include "validate/report/report.h"
 
-// The report for people, part by part in the order of text_report(), and the table of formats at the end.
+// The report for people, part by part in the order of whole_text().
 namespace scankit::validate {
 namespace {
 
@@ -188,7 +190,10 @@ std::string about_against(const Validation& v) {
 
 }  // namespace
 
-std::string text_report(const Validation& v) {
+namespace {
+
+// All lines, as they are made; what is of a file or of the module's own words is not fit for a terminal yet.
+std::string whole_text(const Validation& v) {
   std::string text = text_heading(v) + devices(v) + nearest(v);
   const bool ran =
       std::any_of(v.cases.begin(), v.cases.end(), [](const auto& c) { return !c.tensors.empty(); });
@@ -203,6 +208,15 @@ std::string text_report(const Validation& v) {
   text =
       with_legend(legend, text, [](const std::string& line) { return line.find("scankit ") != line.npos; });
   return text + "\n" + verdict_line(v) + "\n";
+}
+
+}  // namespace
+
+std::string text_report(const Validation& v, const TextStyle& style) {
+  std::istringstream lines(style.quiet ? verdict_line(v) : whole_text(v));
+  std::string out;
+  for (std::string line; std::getline(lines, line);) out += plain(line, style.ascii) + "\n";
+  return out;
 }
 
 namespace {
@@ -227,18 +241,6 @@ std::string verdict_line(const Validation& v) {
       : v.verdict == Verdict::Failed ? failure_line(v)
                                      : say("INCONCLUSIVE: {} was not validated to the end", v.module);
   return sentence + say(" ({}, {:.1f} s)", v.mode, v.seconds);
-}
-
-const std::vector<std::string_view>& validation_formats() {
-  static const std::vector<std::string_view> names = {"text", "json", "junit", "html"};
-  return names;
-}
-
-std::string rendered(std::string_view format, const Validation& v) {
-  return format == "json"    ? json_report(v)
-         : format == "junit" ? junit_report(v)
-         : format == "html"  ? html_report(v)
-                             : text_report(v);
 }
 
 }  // namespace scankit::validate

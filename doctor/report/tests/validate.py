@@ -125,7 +125,7 @@ def check_markdown(text):
     page.feed(markdown_it.MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").render(text))
     page.close()
     assert not page.open, page.open
-    allowed = {"h2", "h3", "h4", "p", "strong", "ul", "li", "code", "details", "summary"}
+    allowed = {"h2", "h3", "h4", "h5", "p", "strong", "ul", "li", "code", "details", "summary"}
     allowed |= {"table", "thead", "tbody", "tr", "th", "td"}
     for tag, attrs in page.tags:
         assert tag in allowed and not attrs, (tag, attrs)

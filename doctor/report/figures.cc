@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/report/plot.h"
+#include "doctor/report/figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include "doctor/report/escape.h"
 
-// Two kinds of diagrams as SVG text. Numbers are pixels of the viewBox; the page scales it.
-namespace scankit::validate {
+// Numbers are pixels of the viewBox; the page scales it.
+namespace scankit {
 namespace {
 
 // The size of a plot and the margins around its frame; the right one has room for the names of lines.
@@ -79,12 +79,15 @@ std::string frame(const Plot& plot) {
   return svg + svg_text((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", plot.x.label);
 }
 
-}  // namespace
+std::string rect(const std::string& tone, double x, double y, double width, double height) {
+  return "<rect class=\"" + tone + "\" x=\"" + axis_number(x) + "\" y=\"" + axis_number(y) + "\" width=\"" +
+         axis_number(width) + "\" height=\"" + axis_number(height) + "\"/>";
+}
 
-std::string plot_svg(const Plot& plot) {
-  if (plot.points.empty() && plot.lines.empty()) return "";
-  std::string svg = frame(plot);
-  for (const Line& line : plot.lines) {
+// The lines of a plot with their names, and its points with what the mouse shows of each.
+std::string drawn(const Plot& plot) {
+  std::string svg;
+  for (const PlotLine& line : plot.lines) {
     std::string path;
     for (const auto& [x, y] : line.points)
       path += (path.empty() ? "" : " ") + axis_number(x_of(plot.x, x)) + "," + axis_number(y_of(plot.y, y));
@@ -94,37 +97,84 @@ std::string plot_svg(const Plot& plot) {
       svg += svg_text(x_of(plot.x, line.points.back().first) + 5, y_of(plot.y, line.points.back().second) + 4,
                       "start", line.name);
   }
-  for (const Point& point : plot.points)
-    svg += "<circle class=\"c-" + std::string(point.style) + "\" cx=\"" + axis_number(x_of(plot.x, point.x)) +
+  for (const PlotPoint& point : plot.points)
+    svg += "<circle class=\"" + fill_class(point.tone) + "\" cx=\"" + axis_number(x_of(plot.x, point.x)) +
            "\" cy=\"" + axis_number(y_of(plot.y, point.y)) + "\" r=\"4\"><title>" + xml_escaped(point.tip) +
            "</title></circle>";
-  return "<p>" + xml_escaped(plot.title) + "</p>\n<p class=\"soft\">" + xml_escaped(plot.y.label) + "</p>\n" +
-         svg + "</svg>\n";
+  return svg;
 }
 
-// The longest bar of all rows has the full width, so that bars of different rows can be compared.
-std::string bars_svg(const std::string& title, const std::string& unit, const std::vector<BarRow>& rows) {
-  if (rows.empty()) return "";
-  double longest = 0, height = 10;
-  for (const BarRow& row : rows) {
-    for (const auto& value : row.values) longest = std::max(longest, value.second);
-    height += 18 + 14 * static_cast<double>(row.values.size()) + 6;
+}  // namespace
+
+std::string fill_class(Tone tone) {
+  switch (tone) {
+    case Tone::Good:
+      return "c-good";
+    case Tone::Warning:
+      return "c-warning";
+    case Tone::Error:
+      return "c-error";
+    case Tone::Unknown:
+      return "c-unknown";
+    case Tone::Note:
+    case Tone::None:
+      return "c-none";
   }
-  std::string svg = opened(title, height);
+  return "c-none";
+}
+
+// The parts, and below them a legend with the number of each, because not everybody can tell colours apart.
+std::string bar_svg(const Bar& bar) {
+  std::size_t whole = 0, at = 0;
+  for (const BarPart& part : bar.parts) whole += part.count;
+  if (whole == 0) return "";
+  std::string svg = "<svg role=\"img\" viewBox=\"0 0 1000 20\" preserveAspectRatio=\"none\"><title>" +
+                    xml_escaped(bar.title) + "</title>";
+  std::string legend = "<ul class=\"legend\">";
+  // Positions are computed in thousandths of the bar from the running total, so that rounding adds
+  // up to the whole.
+  for (const BarPart& part : bar.parts) {
+    if (part.count == 0) continue;
+    const std::size_t start = at * 1000 / whole, end = (at + part.count) * 1000 / whole;
+    at += part.count;
+    // One missing symbol among hundreds is what matters, so a part is never too narrow to be seen.
+    const std::size_t width = std::max<std::size_t>(end - start, 4);
+    svg += rect(fill_class(part.tone), static_cast<double>(std::min<std::size_t>(start, 1000 - width)), 0,
+                static_cast<double>(width), 20);
+    legend += "<li><span class=\"key " + fill_class(part.tone) + "\"></span>" + xml_escaped(part.name) +
+              ": " + std::to_string(part.count) + "</li>";
+  }
+  return "<p>" + xml_escaped(bar.title) + "</p>\n" + svg + "</svg>\n" + legend + "</ul>\n";
+}
+
+std::string plot_svg(const Plot& plot) {
+  if (plot.points.empty() && plot.lines.empty()) return "";
+  return "<p>" + xml_escaped(plot.title) + "</p>\n<p class=\"soft\">" + xml_escaped(plot.y.label) + "</p>\n" +
+         frame(plot) + drawn(plot) + "</svg>\n";
+}
+
+// The longest bar of all groups has the full width, so that bars of different groups can be compared.
+std::string chart_svg(const BarChart& chart) {
+  if (chart.groups.empty()) return "";
+  double longest = 0, height = 10;
+  for (const BarChart::Group& group : chart.groups) {
+    for (const auto& bar : group.bars) longest = std::max(longest, bar.second);
+    height += 18 + 14 * static_cast<double>(group.bars.size()) + 6;
+  }
+  std::string svg = opened(chart.title, height);
   double y = 14;
-  for (const BarRow& row : rows) {
-    svg += svg_text(4, y, "start", row.name);
+  for (const BarChart::Group& group : chart.groups) {
+    svg += svg_text(4, y, "start", group.name);
     y += 6;
-    for (std::size_t i = 0; i < row.values.size(); ++i, y += 14) {
-      const auto& [who, value] = row.values[i];
+    for (std::size_t i = 0; i < group.bars.size(); ++i, y += 14) {
+      const auto& [who, value] = group.bars[i];
       const double width = longest > 0 ? std::max(value / longest * (kWidth - 270), 1.0) : 1;
-      svg += "<rect class=\"c-" + std::string(i == 0 ? "good" : "none") + "\" x=\"4\" y=\"" + axis_number(y) +
-             "\" width=\"" + axis_number(width) + "\" height=\"11\"/>" +
-             svg_text(width + 10, y + 10, "start", axis_number(value) + " " + unit + "  " + who);
+      svg += rect(fill_class(i == 0 ? Tone::Good : Tone::None), 4, y, width, 11) +
+             svg_text(width + 10, y + 10, "start", axis_number(value) + " " + chart.unit + "  " + who);
     }
     y += 18;
   }
-  return "<p>" + xml_escaped(title) + "</p>\n" + svg + "</svg>\n";
+  return "<p>" + xml_escaped(chart.title) + "</p>\n" + svg + "</svg>\n";
 }
 
 void fit_axes(Plot& plot) {
@@ -135,8 +185,8 @@ void fit_axes(Plot& plot) {
       low = std::min(low, value);
       high = std::max(high, value);
     };
-    for (const Point& point : plot.points) take(x ? point.x : point.y);
-    for (const Line& line : plot.lines)
+    for (const PlotPoint& point : plot.points) take(x ? point.x : point.y);
+    for (const PlotLine& line : plot.lines)
       for (const auto& [px, py] : line.points) take(x ? px : py);
     if (low > high) return;
     axis.low = axis.logarithmic ? low / 1.5 : std::min(low, 0.0);
@@ -146,14 +196,4 @@ void fit_axes(Plot& plot) {
   fit(plot.y, false);
 }
 
-// The colors are variables of the report's page (doctor/report/html.cc), which has a light and
-// a dark scheme.
-const char* const kPlotStyle = R"css(
-svg.plot{height:auto;max-width:100%;margin:.4rem 0 1rem}
-svg.plot text{fill:var(--text);font:11px system-ui,sans-serif}
-svg.plot line.grid{stroke:var(--line);stroke-width:1}
-svg.plot polyline{fill:none;stroke:var(--note);stroke-width:2}
-svg.plot polyline.dashed{stroke:var(--soft);stroke-dasharray:6 4}
-)css";
-
-}  // namespace scankit::validate
+}  // namespace scankit

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "doctor/model/finding.h"
+
+// What every command's report is made of. doctor, env check, ci run, validate, fleet and selftest each turn their result into
+// a Document; the sinks (sinks.h) write it as a page, for a CI server or for a collector, and know no command. All text in it is
+// plain and not escaped yet, and may come from a file that a stranger wrote: escaping is the sinks' duty.
+namespace scankit {
+
+// Which of the style sheet's colours something has. A colour never stands alone: a word says the same.
+enum class Tone : std::uint8_t { Good, Note, Warning, Error, Unknown, None };
+
+// A run of text; `code` is in the letters of a terminal, and copied from the page as it is.
+struct Span {
+  std::string text;
+  bool code = false;
+};
+using Spans = std::vector<Span>;  // a paragraph, or a cell of a table
+inline Spans as_text(std::string text) { return {{std::move(text)}}; }
+inline Spans as_code(std::string text) { return {{std::move(text), true}}; }
+
+struct Paragraph {
+  Spans spans;
+};
+struct CommandLine {
+  std::string text;  // to paste into a shell
+};
+struct Table {
+  std::vector<std::string> columns;
+  std::vector<std::vector<Spans>> rows;  // each as long as `columns`
+};
+
+// Something that is wrong, in any of the commands: a finding of doctor, a failed case of validate, a failed node of a fleet.
+struct Repair {
+  std::string sentence, command;  // command: "" where there is none
+};
+struct Problem {
+  Severity severity = Severity::Error, usual_severity = Severity::Error;  // of this one, of its rule
+  std::string rule;     // "torch_version_mismatch", "wrong_result": what kinds of problems are told apart by
+  std::string title;    // the rule in one line
+  std::string help;     // what to do about any of its kind; may be empty
+  std::string subject;  // file, package, node or case
+  std::string module;   // the module that it concerns; may be empty
+  std::vector<std::string> told;  // what happened, a sentence each
+  std::string because_of;  // the rule of the problem that it follows from; such a one comes after its cause
+  std::vector<Repair> repairs;  // empty where it follows from another: that one's repair removes it
+  std::vector<Evidence> evidence;
+  std::string more;               // the command that explains it; may be empty
+  std::optional<FileLine> place;  // the line of the user's file that demands something else
+};
+
+// A bar whose parts add up to a whole, each named with its number.
+struct BarPart {
+  std::string name;
+  Tone tone;
+  std::size_t count;
+};
+struct Bar {
+  std::string title;
+  std::vector<BarPart> parts;
+};
+
+// The range of an axis in the unit of its values. A logarithmic axis needs low > 0.
+struct Axis {
+  std::string label;
+  double low = 0, high = 1;
+  bool logarithmic = false;
+};
+struct PlotPoint {
+  double x = 0, y = 0;
+  std::string tip;  // what the mouse shows
+  Tone tone = Tone::Good;
+};
+struct PlotLine {
+  std::string name;  // written at its right end
+  std::vector<std::pair<double, double>> points;
+  bool dashed = false;
+};
+struct Plot {
+  std::string title;
+  Axis x, y;
+  std::vector<PlotLine> lines;
+  std::vector<PlotPoint> points;
+};
+// Axes that hold all points, with room around them.
+void fit_axes(Plot& plot);
+
+// Horizontal bars in groups that can be compared: all have one scale.
+struct BarChart {
+  std::string title, unit;
+  struct Group {
+    std::string name;
+    std::vector<std::pair<std::string, double>> bars;  // who, how much
+  };
+  std::vector<Group> groups;
+};
+
+// How much of a section is seen at first: all of it, or its title, with the rest on a click. Markdown is pasted into issues and has
+// to be short.
+enum class Fold : std::uint8_t { Open, Folded, FoldedInMarkdown };
+// Where a section is shown: what nobody asks for in an issue is only on the page.
+enum class Shown : std::uint8_t { Everywhere, OnPage, InMarkdown };
+
+// Problems of the document, each in a box of its own.
+struct Problems {
+  std::size_t first = 0, count = 0;
+};
+
+struct PageSection;
+// Bars, plots and charts are drawn on a page, and left out of Markdown.
+using Block = std::variant<Paragraph, CommandLine, Table, Problems, Bar, Plot, BarChart, PageSection>;
+struct PageSection {
+  std::string title;
+  std::vector<Block> blocks;
+  Fold fold = Fold::Open;
+  Shown shown = Shown::Everywhere;
+};
+
+// What a CI server counts. Unknown is never green: it is an error, or skipped where nothing bad can hide behind it.
+enum class TestState : std::uint8_t { Passed, Failed, Error, Skipped };
+struct Test {
+  std::string group;  // "scankit.torch", a class name of JUnit
+  std::string name;
+  TestState state = TestState::Passed;
+  std::string type, message;         // of a failure or an error; of a skipped one the message alone
+  std::vector<std::string> details;  // of a failure: line by line
+  std::vector<std::string> output;   // said although it passed, or beside its failure
+};
+struct Suite {
+  std::string name;
+  std::vector<Test> tests;
+};
+
+// A metric family of Prometheus, all gauges: "finding" becomes scankit_finding. `help` is plain ASCII in one line.
+struct Metric {
+  std::string name, help;
+  struct Sample {
+    std::vector<std::pair<std::string, std::string>> labels;
+    std::string value;
+  };
+  std::vector<Sample> samples;
+};
+
+// The first metric of every command.
+Metric exit_status_metric(int status);
+
+// A question that was not answered.
+struct OpenQuestion {
+  std::string check, question, why;
+  bool could_hide_error = true;
+  bool crashed = false;  // the check itself failed
+};
+
+struct Document {
+  std::string command;        // "doctor", "fleet"
+  std::string verdict_word;   // for programs: "healthy", "broken", "unknown", "passed", ...
+  std::string verdict;        // for people: one sentence
+  Tone tone = Tone::Unknown;  // of the verdict
+  int exit_status = 0;
+  std::vector<std::string> lead;  // what follows the verdict at once: the counts, and for what it holds
+  std::vector<std::pair<std::string, std::string>> facts;  // what was looked at, as name and value
+  std::vector<Problem> problems;                           // what follows from another comes after it
+  std::vector<Block> blocks;
+  std::vector<std::pair<std::string, std::string>>
+      notices;  // worth a line where only problems have one: title, text
+  std::vector<OpenQuestion> open;
+  std::vector<Suite> suites;
+  std::vector<Metric> metrics;
+  std::string environment;  // the interpreter's path: where a problem without a file is shown
+  std::string tool_version;
+};
+
+}  // namespace scankit
