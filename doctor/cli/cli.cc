@@ -272,9 +272,12 @@ void add_selftest(CLI::App& app, int& exit_status) {
       ->add_option("--python", options->python,
                    say("the Python to inject them for [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
       ->type_name("PATH");
-  command->add_flag("--json", options->json, say("print JSON on standard output"));
+  add_report_options(*command, options->show);
   command->add_flag("--keep", options->keep, say("keep the directory with the faults"));
-  command->callback([options, &exit_status] { exit_status = run_selftest_command(*options); });
+  command->callback([options, &exit_status] {
+    check_show_options(options->show);
+    exit_status = run_selftest_command(*options);
+  });
 }
 
 }  // namespace

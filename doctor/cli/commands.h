@@ -72,7 +72,8 @@ int run_explain(const std::string& asked);
 
 struct SelftestOptions {
   std::string python;
-  bool json = false, keep = false;
+  bool keep = false;
+  ShowOptions show;
 };
 int run_selftest_command(const SelftestOptions& options);
 

@@ -76,9 +76,10 @@ int tell(const SelftestRequest& request, const SelftestOptions& options,
     return kExitInternal;
   }
   if (interrupted != 0) return 128 + interrupted;
-  std::cout << (options.json ? selftest_json(request, *trials) : selftest_text(request, *trials))
-            << std::flush;
-  return std::cout ? exit_status_of(*trials) : kExitInternal;
+  const int shown = show(selftest_views(request, *trials), options.show);
+  std::cout.flush();
+  if (shown != kExitClean || !std::cout) return shown != kExitClean ? shown : kExitInternal;
+  return exit_status_of(*trials);
 }
 
 }  // namespace

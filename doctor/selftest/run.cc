@@ -6,15 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/base/text.h"
-#include "doctor/model/plain_json.h"
-#include "doctor/report/escape.h"
-#include "doctor/report/json.h"
 #include "doctor/selftest/faults.h"
 
 namespace scankit {
@@ -55,85 +50,6 @@ Result<Scratch> make_scratch(const Snapshot& facts, const std::string& folder, b
                                         path_dirname(facts.torch.value.location) + "\n"));
   }
   return scratch;
-}
-
-namespace {
-using Json = nlohmann::ordered_json;
-
-std::size_t count_of(const std::vector<Trial>& trials, Judgement wanted) {
-  return static_cast<std::size_t>(std::ranges::count(trials, wanted, &Trial::judgement));
-}
-
-std::string cause_or_none(const std::string& slug) { return slug.empty() ? say("nothing") : slug; }
-
-// The first word is padded to the same width in all cases; it is the second column of the table.
-std::string answer(const Trial& trial) {
-  switch (trial.judgement) {
-    case Judgement::Named:
-      return say("found     {}", cause_or_none(trial.expected));
-    case Judgement::Missed:
-      return say("MISSED    {}, doctor reported {}", cause_or_none(trial.expected), trial.named);
-    case Judgement::NotPlanted:
-      return say("FAILED    not injected: {}", trial.why);
-    case Judgement::Failed:
-      return say("FAILED    {}", trial.why);
-    case Judgement::Skipped:
-      return say("skipped   {}", trial.why);
-  }
-  return "";
-}
-
-// Replaces the directory, whose name is random, so that two runs print the same text.
-std::string without_folder(std::string text, const std::string& folder) {
-  for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder, at))
-    text.replace(at, folder.size(), "$SCRATCH");
-  return text;
-}
-
-}  // namespace
-
-std::string selftest_text(const SelftestRequest& request, const std::vector<Trial>& trials) {
-  const Python& python = request.facts.python.value;
-  std::string out =
-      plain(say("Injected for {} ({} {})", python.requested, python.implementation, python.version), true) +
-      "\n";
-  for (const Trial& trial : trials) {
-    std::string name = trial.fault;
-    name.resize(std::max<std::size_t>(name.size(), 16), ' ');
-    out += name + " " + plain(answer(trial), true) + "\n";
-    out += std::string(17, ' ') + trial.planted + "\n";
-    if (!trial.import_line.empty())
-      out += std::string(17, ' ') + plain(without_folder(trial.import_line, request.folder), true) + "\n";
-    // The doctor's command is printed for an answer that was wrong, for the reader to repeat. With
-    // --keep it works.
-    if (trial.judgement == Judgement::Named || trial.again.empty()) continue;
-    std::string command;
-    for (const std::string& word : trial.again) command += (command.empty() ? "" : " ") + shell_quoted(word);
-    out += std::string(17, ' ') + plain(without_folder(command, request.folder), true) + "\n";
-  }
-  const std::size_t named = count_of(trials, Judgement::Named),
-                    tried = trials.size() - count_of(trials, Judgement::Skipped);
-  return out + say("{} of {} answers are correct, {} skipped", named, tried, trials.size() - tried) + "\n";
-}
-
-std::string selftest_json(const SelftestRequest& request, const std::vector<Trial>& trials) {
-  const int status = exit_status_of(trials);
-  Json json{{"$schema", "urn:scankit:selftest:1"},
-            {"tool_version", request.facts.tool_version},
-            {"python", request.facts.python.value.requested},
-            {"verdict", status == 0 ? "passed" : "failed"},
-            {"imports", request.import},
-            {"faults", Json::array()}};
-  for (const Trial& trial : trials)
-    json["faults"].push_back({{"fault", trial.fault},
-                              {"planted", trial.planted},
-                              {"expected", or_null(trial.expected)},
-                              {"outcome", judgement_word(trial.judgement)},
-                              {"named", or_null(trial.named)},
-                              {"why", or_null(trial.why)},
-                              {"import_error", or_null(without_folder(trial.import_line, request.folder))},
-                              {"command", trial.again}});
-  return json_document(json);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/report/sinks.h"
 #include "doctor/selftest/judge.h"
 
 namespace scankit {
@@ -28,5 +29,8 @@ Result<std::vector<Trial>> run_selftest(const SelftestRequest& request, const Ru
 // The table for people, and the same as JSON (doctor/report/schema/selftest-1.json).
 std::string selftest_text(const SelftestRequest& request, const std::vector<Trial>& trials);
 std::string selftest_json(const SelftestRequest& request, const std::vector<Trial>& trials);
+// For every other format. Both arguments must outlive the views.
+Document selftest_document(const SelftestRequest& request, const std::vector<Trial>& trials);
+Views selftest_views(const SelftestRequest& request, const std::vector<Trial>& trials);
 
 }  // namespace scankit

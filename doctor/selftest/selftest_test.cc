@@ -120,6 +120,19 @@ TEST(Selftest, FailsWhereTheDoctorIsBlind) {
         << trial.fault;
   EXPECT_NE(selftest_text(request, *trials).find("MISSED    corrupt_binary, doctor reported healthy"),
             std::string::npos);
+  for (const std::string_view format : report_formats())
+    if (format != "prometheus") {
+      std::string text = render(format, selftest_views(request, *trials));
+      std::erase(text, '\\');  // Markdown's
+      EXPECT_NE(text.find("corrupt_binary"), std::string::npos) << format;
+    }
+  const auto missed = std::ranges::count(*trials, Judgement::Missed, &Trial::judgement);
+  EXPECT_NE(
+      render("junit", selftest_views(request, *trials)).find("failures=\"" + std::to_string(missed) + "\""),
+      std::string::npos);
+  EXPECT_NE(render("prometheus", selftest_views(request, *trials))
+                .find("outcome=\"missed\"} " + std::to_string(missed)),
+            std::string::npos);
 }
 
 TEST(Selftest, FailsWhereTheDoctorAlwaysSaysTheSame) {
