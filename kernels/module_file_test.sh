@@ -42,7 +42,7 @@ strings -a "$module" | grep -F "$PWD" && fail "holds a path of this build"
 
 # One name each: an inline function with a name outside would be linked once, perhaps compiled for AVX-512.
 for object in "$@"; do
-  set=$(sed -n 's/.*_\(avx512\|avx2\|portable\)\.cc\.o$/\1/p' <<<"$object")
+  set=$(sed -n 's,.*_\(avx512\|avx2\|portable\)\.dir/.*\.o$,\1,p' <<<"$object")
   [ -n "$set" ] || continue
   names=$(nm -C --defined-only --extern-only "$object" | awk '{$1 = $2 = ""; print}' | xargs)
   [[ "$names" =~ ^scankit::[a-z0-9_]+::${set}_kernels\(\)$ ]] || fail "$(basename "$object") defines $names"

@@ -60,7 +60,7 @@ Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& sna
 // Errc::Unsupported if the compiler would run out of memory or of temporary space.
 Result<void> evaluate_resources(const Probed<Memory>& memory, const std::vector<BuildPlace>& places);
 
-// What scankit carries for the build (kernels/torch_parts.cmake): one source file, and archives of everything
+// What scankit carries for the build (kernels/modules.cmake): one source file, and archives of everything
 // that includes no header of torch and is therefore the same for every torch.
 struct TorchParts {
   std::string_view source;          // the one file that includes torch's headers

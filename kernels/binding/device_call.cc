@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/binding/device_call.h"
 
-#include "kernels/binding/allocate.h"
+#include "kernels/binding/tensor.h"
 
 namespace scankit {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/binding/python_api.h"
+#include "kernels/binding/torch_objects.h"
 #include "kernels/common/driver_plan.h"
 
 namespace scankit {
@@ -17,7 +17,7 @@ extern const ModuleDescription kModule;
 // python_tensor.cc and binding_torch/libtorch.cc define it.
 struct Binding {
   const char *flavor, *torch;  // torch: null where any release does
-  bool (*reads_lazy_bits)();   // null where torch's own headers read them (lazy_bits.h)
+  bool (*reads_lazy_bits)();   // null where torch's own headers read them (torch_layout.h)
 };
 extern const Binding kBinding;
 
@@ -38,5 +38,16 @@ inline PyModuleDef module_definition(const char* documentation, PyMethodDef* met
 // What PyInit_NAME returns. `definition` has no slots yet. Multi-phase initialisation, so that an interpreter
 // can be refused by itself.
 PyObject* init_module(PyModuleDef* definition);
+
+// The module's own file, opened at import and never closed: a file that replaces it later holds other images.
+struct ModuleFile {
+  const char* path;
+  int descriptor;  // -1: not opened
+};
+const ModuleFile& module_file();
+void remember_module_file();
+
+PyObject* scankit_info(PyObject* module, PyObject*);
+PyObject* warm(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 
 }  // namespace scankit

@@ -61,4 +61,57 @@ bool read_place(const Call& call, const Tensor& like, PyObject* object, void** d
 
 const char* element_name(Element element);
 
+// What every function asks of its arguments. Each check sets RuntimeError and returns false where it fails.
+
+struct ShapeText {
+  char text[96];
+};
+ShapeText shape_text(const Index* shape, int dims);  // "(2, 3)"
+
+// `meaning` names the dimensions.
+bool check_shape(const Call& call, const Tensor& t, const Index* shape, int dims, const char* meaning);
+bool check_element(const Call& call, const Tensor& t, Element element, const char* as_what);
+bool check_device(const Call& call, const Tensor& t, const Tensor& beside);
+// Of a tensor (batch, dim, length).
+bool read_sizes(const Call& call, const Tensor& t, int* batch, int* dim, int* length);
+bool check_unit_stride(const Call& call, const Tensor& t);  // in the last dimension
+
+// 1, 0, or -1 with an error set.
+int read_flag(const Call& call, const char* name, PyObject* object);
+
+// A new tensor and its description. torch allocates all of them itself, so that its caching allocator,
+// streams and CUDA graphs know them.
+struct Output {
+  Ref object;
+  Tensor tensor;
+};
+
+// (batch, dim, length) as torch.empty_like makes it: dtype, device and, where it is dense, layout of `like`.
+// Unit last stride whatever that layout.
+bool allocate_sequence(const Call& call, const char* name, const Tensor& like, Output* output);
+
+// Shape and strides, in elements, of `dims` dimensions (at most kMaxDims). Borrowed from the caller.
+struct Layout {
+  const Index *shape, *strides;
+  int dims;
+};
+
+// torch.empty_like. This function and the next one are the only ones that call torch; python_tensor.cc
+// and binding_torch/libtorch.cc each implement both. allocate_* here are made of them.
+bool allocate_like(const Call& call, const char* name, const Tensor& like, Output* output);
+// torch.empty_strided, on the device of `beside`.
+bool allocate_strided(const Call& call, const char* name, const Tensor& beside, Element element,
+                      const Layout& layout, Output* output);
+
+// float32 on the device of `beside`; strides null: contiguous.
+bool allocate_float(const Call& call, const char* name, const Tensor& beside, const Index* shape,
+                    const Index* strides, int dims, Output* output);
+
+// The same with the dtype of `like`, a float or complex one.
+bool allocate_number(const Call& call, const char* name, const Tensor& like, const Index* shape,
+                     const Index* strides, int dims, Output* output);
+
+// `bytes` of memory on the device of `beside`.
+bool allocate_bytes(const Call& call, const Tensor& beside, size_t bytes, Output* output);
+
 }  // namespace scankit

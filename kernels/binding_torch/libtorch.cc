@@ -13,8 +13,8 @@
 #include <exception>
 #include <utility>
 
-#include "kernels/binding/allocate.h"
 #include "kernels/binding/module.h"
+#include "kernels/binding/tensor.h"
 
 // C++ exceptions must not reach Python's C code: every function that calls torch catches them. Errors of
 // allocations are passed on as torch raises them; errors of reading become a refusal.

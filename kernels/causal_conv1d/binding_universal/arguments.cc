@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/causal_conv1d/binding_universal/arguments.h"
 
+#include "kernels/causal_conv1d/cpu/conv.h"
+#include "kernels/causal_conv1d/cuda/launch.h"
+
 // Reads and checks the arguments that the module's functions share, against the contract of
 // causal_conv1d's own module. What the kernels allow beyond it, such as any strides, is accepted.
 namespace scankit {
@@ -122,6 +125,30 @@ bool read_numbers(const Call& call, const char* name, PyObject* object, const Co
   const Index shape[] = {in.common.batch};
   return check_element(call, *t, Element::Int32, "") && check_device(call, *t, in.x) &&
          check_shape(call, *t, shape, 1, "(batch,)") && check_unit_stride(call, *t);
+}
+
+// On the CPU the kernel runs here and now; on a GPU a plan is made from the shapes and launched on
+// torch's current stream.
+
+bool ConvCall::run(const Call& call, const causal_conv1d::Forward& conv) {
+  if (on_cpu()) return cpu_done(call, cpu_forward(conv));
+  device::Message message;
+  device::Plan plan = {};
+  return plan_forward(conv, &plan, &message) ? launch(call, &plan) : refuse(call, "%s", message.text);
+}
+
+bool ConvCall::run(const Call& call, const causal_conv1d::Backward& conv) {
+  if (on_cpu()) return cpu_done(call, cpu_backward(conv));
+  device::Message message;
+  device::Plan plan = {};
+  return plan_backward(conv, &plan, &message) ? launch(call, &plan) : refuse(call, "%s", message.text);
+}
+
+bool ConvCall::run(const Call& call, const causal_conv1d::Update& conv) {
+  if (on_cpu()) return cpu_done(call, cpu_update(conv));
+  device::Message message;
+  device::Plan plan = {};
+  return plan_update(conv, &plan, &message) ? launch(call, &plan) : refuse(call, "%s", message.text);
 }
 
 }  // namespace scankit

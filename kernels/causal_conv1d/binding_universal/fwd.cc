@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/binding/allocate.h"
+#include "kernels/binding/tensor.h"
 #include "kernels/causal_conv1d/binding_universal/arguments.h"
-#include "kernels/causal_conv1d/binding_universal/conv_call.h"
-#include "kernels/causal_conv1d/binding_universal/functions.h"
 
 namespace scankit {
 namespace {

@@ -2,7 +2,7 @@
 // causal_conv1d_cuda as Python sees it.
 #include "kernels/binding/module.h"
 
-#include "kernels/causal_conv1d/binding_universal/functions.h"
+#include "kernels/causal_conv1d/binding_universal/arguments.h"
 #include "kernels/causal_conv1d/cuda/launch.h"
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_causal_conv1d_cuda(void);

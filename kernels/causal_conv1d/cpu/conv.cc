@@ -3,9 +3,7 @@
 
 #include <stdlib.h>
 
-#include "kernels/causal_conv1d/cpu/kernel_set.h"
-#include "kernels/common/cpu_features.h"
-#include "kernels/common/thread_pool.h"
+#include "kernels/common/cpu.h"
 
 // Divides a convolution into tasks and sums the gradients of the weights. The arithmetic is in the files
 // of the instruction sets.

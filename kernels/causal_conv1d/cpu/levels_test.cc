@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/causal_conv1d/cpu/conv.h"
-#include "kernels/common/cpu_features.h"
+#include "kernels/common/cpu.h"
 #include "kernels/selective_scan/check_number.h"
 #include "validate/cases/random.h"
 

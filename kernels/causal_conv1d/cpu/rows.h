@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Rows of a tile: one vector of kLanes channels a step, in fp32, to and from tensors of any strides.
-#include "kernels/causal_conv1d/cpu/kernel_set.h"
+#include "kernels/causal_conv1d/cpu/conv.h"
 #include "kernels/selective_scan/cpu/tile.h"
 
 namespace scankit::causal_conv1d {

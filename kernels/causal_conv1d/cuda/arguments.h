@@ -60,7 +60,7 @@ struct UpdateArguments {
   Update conv;
 };
 
-// The kernels of forward_pairs.cuh: a lane has two neighbouring channels, a warp kPairChannels and a segment
+// The kernels of pairs.cuh: a lane has two neighbouring channels, a warp kPairChannels and a segment
 // of `steps` steps of one batch. Blocks along y have kWarps segments each; the backward's have a slab each.
 inline constexpr int kPairChannels = 64;
 struct Segments {

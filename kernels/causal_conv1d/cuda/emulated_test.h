@@ -8,11 +8,10 @@
 #include "kernels/selective_scan/cuda/emulator.h"
 #undef __shared__
 #define __shared__ static  // of all threads of a block; NOLINT(bugprone-reserved-identifier)
-#include "kernels/causal_conv1d/cuda/backward_pairs.cuh"
 #include "kernels/causal_conv1d/cuda/backward_vector.cuh"
-#include "kernels/causal_conv1d/cuda/forward_pairs.cuh"
-#include "kernels/causal_conv1d/cuda/forward_vector.cuh"
-#include "kernels/causal_conv1d/cuda/update.cuh"
+#include "kernels/causal_conv1d/cuda/pairs.cuh"
+#include "kernels/causal_conv1d/cuda/vector.cuh"
+#include "kernels/causal_conv1d/cuda/forward.cuh"
 #include "kernels/selective_scan/cuda/emulated_test.h"
 // clang-format on
 #include <string>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/causal_conv1d/cuda/backward.cuh"
-#include "kernels/causal_conv1d/cuda/backward_pairs.cuh"
 #include "kernels/causal_conv1d/cuda/backward_vector.cuh"
 #include "kernels/causal_conv1d/cuda/forward.cuh"
-#include "kernels/causal_conv1d/cuda/forward_pairs.cuh"
-#include "kernels/causal_conv1d/cuda/forward_vector.cuh"
-#include "kernels/causal_conv1d/cuda/update.cuh"
+#include "kernels/causal_conv1d/cuda/pairs.cuh"
+#include "kernels/causal_conv1d/cuda/vector.cuh"
 
 // The kernels of one compile unit (units.def): SCANKIT_DTYPE (F32, F16, BF16) chooses the element type,
 // SCANKIT_REDUCE the sum of the slabs. Arguments come by value and are passed on by reference, for which

@@ -3,6 +3,10 @@
 
 #include <limits.h>
 
+#include "kernels/binding/tensor.h"
+#include "kernels/selective_scan/cpu/scan.h"
+#include "kernels/selective_scan/cuda/launch.h"
+
 // Reads and checks the arguments of fwd and bwd against the contract of upstream's module (mamba_ssm's
 // csrc/selective_scan). Where the kernels can do more, such as strides, more is accepted.
 namespace scankit {
@@ -149,6 +153,104 @@ bool read_inputs(const Call& call, PyObject* const* arguments, PyObject* softplu
   c.delta = sequence(in->delta);
   if (in->z) c.z = sequence(in->z);
   return true;
+}
+
+// Initial states and packed sequences, which upstream's two functions do not take.
+
+namespace {
+
+using selective_scan::Common;
+
+// Checks the values of cu_seqlens on the CPU. On a device that would have to wait for it; the kernels keep
+// what they read within the row instead.
+bool check_bounds(const Call& call, const Tensor& t, const Common& c) {
+  const int* bounds = static_cast<const int*>(t.data);
+  const Index sequences = t.shape[0] - 1;
+  if (bounds[0] != 0) return refuse(call, "cu_seqlens begins with %d, expected 0", bounds[0]);
+  for (Index s = 0; s < sequences; ++s)
+    if (bounds[s + 1] < bounds[s])
+      return refuse(call,
+                    "cu_seqlens falls from %d to %d at entry %lld; it contains where each sequence begins, "
+                    "and the end of the last one",
+                    bounds[s], bounds[s + 1], s + 1);
+  return bounds[sequences] == c.length ||
+         refuse(call, "cu_seqlens ends with %d, expected %d, the length of u", bounds[sequences], c.length);
+}
+
+}  // namespace
+
+// The number of tasks, sequences times dim, must fit into an int.
+bool check_packed(const Call& call, const Tensor& t, const Inputs& in, Common* c) {
+  if (!check_element(call, t, Element::Int32, "") || !check_device(call, t, in.u)) return false;
+  if (t.dims != 1 || t.shape[0] < 1)
+    return refuse(call, "cu_seqlens has shape %s, expected (sequences + 1,)",
+                  shape_text(t.shape, t.dims).text);
+  if (!check_unit_stride(call, t)) return false;
+  if (c->batch != 1)
+    return refuse(call, "u has a batch of %d, expected 1: with cu_seqlens all sequences are in one row",
+                  c->batch);
+  const Index sequences = t.shape[0] - 1;
+  if (sequences == 0 && c->length > 0)
+    return refuse(call, "cu_seqlens has one entry, so it names no sequence, but u has %d steps", c->length);
+  if (sequences > INT_MAX / (c->dim > 0 ? c->dim : 1) || sequences > INT_MAX / 2)
+    return refuse(call, "cu_seqlens names %lld sequences, more than is supported", sequences);
+  if (t.kind == DeviceKind::Cpu && !check_bounds(call, t, *c)) return false;
+  c->packed = {static_cast<const int*>(t.data), static_cast<int>(sequences)};
+  return true;
+}
+
+bool read_states(const Call& call, const char* name, PyObject* object, const Inputs& in, Tensor* t,
+                 selective_scan::States* to) {
+  if (!read_optional(call, name, object, t)) return false;
+  if (!*t) return true;
+  const Common& c = in.common;
+  const Index shape[] = {sequences_of(c), c.dim, c.states};
+  if (!check_element(call, *t, in.A.element, ", the dtype of A") || !check_device(call, *t, in.u) ||
+      !check_shape(call, *t, shape, 3, in.cu_seqlens ? "(sequences, dim, states)" : "(batch, dim, states)") ||
+      !check_unit_stride(call, *t))
+    return false;
+  const int parts = parts_of(c);
+  *to = {static_cast<const float*>(t->data), t->stride[0] * parts, t->stride[1] * parts};
+  return true;
+}
+
+bool read_sequences(const Call& call, PyObject* initial_state, PyObject* cu_seqlens, Inputs* in) {
+  if (!read_optional(call, "cu_seqlens", cu_seqlens, &in->cu_seqlens)) return false;
+  if (in->cu_seqlens && !check_packed(call, in->cu_seqlens, *in, &in->common)) return false;
+  return read_states(call, "initial_state", initial_state, *in, &in->initial_state,
+                     &in->common.initial_state);
+}
+
+bool allocate_given(const Call& call, const char* name, const Inputs& in, Output* output) {
+  const Common& c = in.common;
+  const Index shape[] = {sequences_of(c), c.dim, c.states};
+  return allocate_number(call, name, in.A, shape, nullptr, 3, output);
+}
+
+// On the CPU the kernel runs here and now; on a GPU a plan is made from the shapes and launched on
+// torch's current stream.
+
+bool ScanCall::run(const Call& call, const selective_scan::Forward& scan) {
+  if (on_cpu()) return cpu_done(call, cpu_forward(scan));
+  device::Message message;
+  device::Plan plan;  // not cleared: its ten launches are eight kilobytes
+  return plan_forward(scan, facts(), &plan, &message) ? launch(call, &plan)
+                                                      : refuse(call, "%s", message.text);
+}
+
+bool ScanCall::run(const Call& call, const selective_scan::Backward& scan) {
+  if (on_cpu()) return cpu_done(call, cpu_backward(scan));
+  device::Message message;
+  device::Plan plan;  // not cleared: its ten launches are eight kilobytes
+  return plan_backward(scan, facts(), &plan, &message) ? launch(call, &plan)
+                                                       : refuse(call, "%s", message.text);
+}
+
+bool ScanCall::run(const Call& call, const selective_scan::Update& step) {
+  if (on_cpu()) return cpu_done(call, cpu_update(step));
+  device::Message message;
+  device::Plan plan = {};
+  return plan_update(step, facts(), &plan, &message) ? launch(call, &plan) : refuse(call, "%s", message.text);
 }
 
 }  // namespace scankit

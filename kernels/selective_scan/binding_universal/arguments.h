@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/binding/checks.h"
+#include "kernels/binding/device_call.h"
+#include "kernels/binding/tensor.h"
 #include "kernels/selective_scan/params.h"
 
+// The functions of the module, and what they share: the checked arguments, and a call on the CPU or a device.
 namespace scankit {
+
+// The module's functions, METH_FASTCALL.
+PyObject* fwd(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* bwd(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* fwd_stateful(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* bwd_stateful(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* fwd_fp64(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* bwd_fp64(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* state_update(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 
 // The first eight arguments of fwd and bwd, checked against the contract of upstream's module.
 struct Inputs {
@@ -34,5 +45,13 @@ bool check_sequence(const Call& call, const Inputs& inputs, const Tensor& tensor
 selective_scan::Sequence sequence(const Tensor& tensor);
 selective_scan::SequenceOut sequence_out(const Tensor& tensor);
 selective_scan::SavedStates saved_states(const Tensor& x);
+
+// A call that runs scans, on the CPU or the device of the tensor it began with.
+class ScanCall : public DeviceCall {
+ public:
+  bool run(const Call& call, const selective_scan::Forward& scan);
+  bool run(const Call& call, const selective_scan::Backward& scan);
+  bool run(const Call& call, const selective_scan::Update& step);
+};
 
 }  // namespace scankit

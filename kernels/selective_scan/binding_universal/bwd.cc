@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/binding/allocate.h"
+#include "kernels/binding/tensor.h"
 #include "kernels/selective_scan/binding_universal/arguments.h"
-#include "kernels/selective_scan/binding_universal/functions.h"
-#include "kernels/selective_scan/binding_universal/scan_call.h"
 
 // bwd and bwd_stateful: read the arguments, allocate the gradients through torch, run the kernel, and
 // return the list that upstream's caller unpacks.

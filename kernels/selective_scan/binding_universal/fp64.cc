@@ -4,11 +4,9 @@
 #include <limits.h>
 #include <string.h>
 
-#include "kernels/binding/allocate.h"
-#include "kernels/binding/checks.h"
 #include "kernels/binding/device_call.h"
+#include "kernels/binding/tensor.h"
 #include "kernels/selective_scan/binding_universal/arguments.h"
-#include "kernels/selective_scan/binding_universal/functions.h"
 #include "kernels/selective_scan/cpu/scan_fp64.h"
 
 namespace scankit {

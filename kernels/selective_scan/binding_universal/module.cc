@@ -2,7 +2,7 @@
 // selective_scan_cuda as Python sees it.
 #include "kernels/binding/module.h"
 
-#include "kernels/selective_scan/binding_universal/functions.h"
+#include "kernels/selective_scan/binding_universal/arguments.h"
 #include "kernels/selective_scan/cuda/launch.h"
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_selective_scan_cuda(void);

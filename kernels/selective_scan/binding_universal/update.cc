@@ -3,10 +3,8 @@
 
 #include <initializer_list>
 
-#include "kernels/binding/allocate.h"
+#include "kernels/binding/tensor.h"
 #include "kernels/selective_scan/binding_universal/arguments.h"
-#include "kernels/selective_scan/binding_universal/functions.h"
-#include "kernels/selective_scan/binding_universal/scan_call.h"
 
 // state_update: one step of decoding with the interface of mamba_ssm's selective_state_update, for
 // (batch, dim) inputs.

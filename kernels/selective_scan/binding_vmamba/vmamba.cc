@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/selective_scan/binding_vmamba/vmamba.h"
 
-#include "kernels/selective_scan/binding_universal/functions.h"
+#include "kernels/selective_scan/binding_universal/arguments.h"
 
 // VMamba's modules call the functions of selective_scan_cuda with converted arguments, and convert the
 // results back. Conversions use torch's own methods: they are rare and need not be fast.

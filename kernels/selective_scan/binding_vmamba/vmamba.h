@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/binding/checks.h"
+#include "kernels/binding/tensor.h"
 
 // VMamba's two modules over the scan of selective_scan_cuda: no z, a real A, B and C that vary with the step.
 namespace scankit {

@@ -2,8 +2,7 @@
 #pragma once
 #include <initializer_list>
 
-#include "kernels/selective_scan/cpu/complex.h"
-#include "kernels/selective_scan/cpu/kernel_set.h"
+#include "kernels/selective_scan/cpu/scan.h"
 #include "kernels/selective_scan/cpu/tile.h"
 
 // The forward of one tile: chunk by chunk, the inputs are transposed into tiles, then each block of states

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "kernels/common/cpu_features.h"
+#include "kernels/common/cpu.h"
 #include "kernels/selective_scan/check_number.h"
 #include "kernels/selective_scan/cpu/scan.h"
 #include "validate/cases/random.h"

@@ -6,9 +6,7 @@
 
 #include <initializer_list>
 
-#include "kernels/common/cpu_features.h"
-#include "kernels/common/thread_pool.h"
-#include "kernels/selective_scan/cpu/kernel_set.h"
+#include "kernels/common/cpu.h"
 
 // Divides a scan into tasks, gives each thread its scratch memory, and sums what the backward's tasks
 // left. The arithmetic is in the files of the instruction sets.

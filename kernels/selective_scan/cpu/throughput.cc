@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/cpu_features.h"
+#include "kernels/common/cpu.h"
 #include "kernels/selective_scan/cpu/scan.h"
 
 namespace scankit::selective_scan {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <random>
 
-#include "kernels/selective_scan/cuda/alignment.h"
-#include "kernels/selective_scan/cuda/check_tensor.h"
+#include "kernels/selective_scan/cuda/check_arrays.h"
 #include "kernels/selective_scan/cuda/choice.h"
+#include "kernels/selective_scan/cuda/launch_parts.h"
 #include "validate/judge/oracle.h"
 
 namespace scankit::selective_scan {

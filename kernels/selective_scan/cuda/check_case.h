@@ -36,16 +36,10 @@ struct CaseVerdict {
   std::string text;
 };
 
-CaseShape random_case(unsigned seed, bool small);
-// With states beside the scan or packed sequences, of every kind.
-CaseShape random_stateful_case(unsigned seed, bool small);
 CaseVerdict run_case(Gpu& gpu, const CaseShape& shape);
 // One step of decoding, everything drawn from the seed.
 CaseVerdict run_step(Gpu& gpu, unsigned seed);
 // "out 0.41 of its bound, ..." over all cases run.
 std::string worst_errors();
-
-// Median times of every variant at the shapes that KERNELS' studies use, and of what the planner chooses.
-void time_shapes(Gpu& gpu);
 
 }  // namespace scankit::selective_scan

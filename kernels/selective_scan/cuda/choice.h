@@ -28,7 +28,7 @@ struct Choice {
   int warps;         // of a block
   int segments = 1;  // wanted of the length (Segments in arguments.h)
   int pieces = 1;    // of a segment
-  int rounds = 0;    // of a backward that finds its states itself (rounds.h); 0: by size
+  int rounds = 0;    // of a backward that finds its states itself (kept_states.h); 0: by size
 };
 
 extern const Variant kForwardVariants[];

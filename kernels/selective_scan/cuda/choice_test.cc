@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "kernels/selective_scan/cuda/kernel_table.h"
+#include "kernels/selective_scan/cuda/launch_parts.h"
 
 namespace scankit::selective_scan {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/cuda/tile.cuh"
+#include "kernels/selective_scan/cuda/projections.cuh"
 
 // Constant B and C, (dim, states) in place of (batch, groups, states, length), in the plain
-// kernels (options.h, kConstant). A thread's numbers of them stay in registers and nothing of
+// kernels (layout.h, kConstant). A thread's numbers of them stay in registers and nothing of
 // them is staged; their gradients,
 //   dB = sum over steps of g w,  dC = sum over steps of dy h
 // are sums of the thread's own channels and states, as dA is, and need no sum over lanes. Which of the two

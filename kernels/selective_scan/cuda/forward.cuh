@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/forward_tile.cuh"
-#include "kernels/selective_scan/cuda/slices.cuh"
+#include "kernels/selective_scan/cuda/projections.cuh"
 #include "kernels/selective_scan/cuda/step_lanes.cuh"
 
 // The forward of the plain kernels (a real A). For each channel, with n over the states:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/cuda/kernel_table.h"
-
 #include "kernels/selective_scan/cuda/choice.h"
+#include "kernels/selective_scan/cuda/launch_parts.h"
 
 namespace scankit::selective_scan {
 

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/selective_scan/cuda/launch.h"
 
-#include "kernels/selective_scan/cuda/alignment.h"
 #include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/cuda/kept_states.h"
-#include "kernels/selective_scan/cuda/kernel_table.h"
 #include "kernels/selective_scan/cuda/launch_parts.h"
 #include "kernels/selective_scan/cuda/layout.h"
-#include "kernels/selective_scan/cuda/rounds.h"
 
 // The plans of the plain kernels, and which calls the general ones take. A forward is one launch, with
 // another before it (ends.cuh) where the length is cut. A backward is, in this order: a forward that saves
 // the states, if it is given none; the ends, where its length is cut; the scan; the reduction of its slabs.
-// Or several scans and reductions (rounds.h). A problem with nothing to scan still gets its gradients,
+// Or several scans and reductions (kept_states.h). A problem with nothing to scan still gets its gradients,
 // zeros, from the reduction. Nothing here asks the driver or looks at a tensor's contents.
 namespace scankit::selective_scan {
 
@@ -218,7 +215,7 @@ void add_scan(const BackwardArguments& arguments, const Variant& variant, const 
              arguments, arguments.segments.count);
 }
 
-// How many rounds (rounds.h), from the choice or by the size of the slabs, at most one a tile. 1 where a
+// How many rounds (kept_states.h), from the choice or by the size of the slabs, at most one a tile. 1 where a
 // pointer cannot say where a round's first state is: states in the workspace, or in rows at odd places,
 // whose strides are half numbers.
 int count_rounds(const BackwardArguments& a, bool finds_states, const Variant& variant,

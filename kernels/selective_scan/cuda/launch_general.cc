@@ -2,7 +2,6 @@
 // The plans of the general kernels (general.cuh): a forward is one launch; a backward is a forward that saves
 // the states, if it is given none, the scan, and the reduction of its slabs. There is one kernel for each
 // direction, number and type, so nothing is chosen but how many runs of channel tiles the backward has.
-#include "kernels/selective_scan/cuda/kernel_table.h"
 #include "kernels/selective_scan/cuda/launch_parts.h"
 #include "kernels/selective_scan/cuda/layout.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/selective_scan/cuda/kept_states.h"
 #include "kernels/selective_scan/cuda/launch_problem_test.h"
-#include "kernels/selective_scan/cuda/rounds.h"
 
 namespace scankit::selective_scan {
 namespace {

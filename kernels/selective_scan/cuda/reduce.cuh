@@ -36,7 +36,7 @@ SCANKIT_DEVICE void reduce_kernel(const ReduceArguments& p) {
   }
   const Index at_out = row * job.out_pitch + first;
   // Only fp32 sums are added to what is there: dA, dD and the bias gradient from the second round
-  // on (rounds.h).
+  // on (kept_states.h).
   if (job.add) {
     const float* there = static_cast<const float*>(job.out) + at_out;
     if (left > 0) sum.x += there[0];

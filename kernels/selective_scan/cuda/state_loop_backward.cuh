@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/backward_tile.cuh"
-#include "kernels/selective_scan/cuda/projection_sums.cuh"
+#include "kernels/selective_scan/cuda/projections.cuh"
 #include "kernels/selective_scan/cuda/step_lanes.cuh"
 
 // The backward of up to 16 states with steps over lanes (step_lanes.cuh): of a channel's tile each of four

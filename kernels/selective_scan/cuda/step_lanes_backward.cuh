@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "kernels/selective_scan/cuda/projection_sums.cuh"
+#include "kernels/selective_scan/cuda/projections.cuh"
 #include "kernels/selective_scan/cuda/step_lanes.cuh"
 
 // The backward of few states, in the layout of step_lanes.cuh: a lane has eight steps of a channel. A

@@ -35,4 +35,44 @@ std::vector<Choice> choices_of(const Cell& cell, const device::DeviceFacts& fact
 // What is chosen without a table.
 Choice predicted_choice(const Cell& cell, const device::DeviceFacts& facts);
 
+// Which choice is the fastest right one for a cell.
+
+// Of two medians the lower is no better where it is above so much of the other.
+inline constexpr double kNoise = 0.99;
+
+// Where choices are tried: a GPU, or a test's made-up one.
+class Bench {
+ public:
+  Bench() = default;
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  virtual ~Bench() = default;
+  // Makes the cell's tensors. Not empty: why it cannot be measured here.
+  virtual std::string open(const Cell& cell) = 0;
+  // Empty where the choice computes what the fp64 oracle does, else what is wrong.
+  virtual std::string judge(const Choice& choice) = 0;
+  virtual double milliseconds(const Choice& choice) = 0;  // of one call
+};
+
+struct Entry {
+  Choice choice;
+  std::string wrong;          // not empty: out of the contest, and never timed
+  std::vector<double> times;  // milliseconds
+  double median = 0;          // 0: not timed
+};
+struct Outcome {
+  std::vector<Entry> entries;
+  int best = -1;      // index of the fastest, candidates of the tuner included; -1: none is right
+  int shipped = -1;   // of the fastest that the modules have
+  int predicted = 0;  // of what is chosen without a table
+};
+
+double median_of(std::vector<double> values);
+
+// The cell must be open. Every choice is judged before anything is timed; then rounds, in each of which the
+// choices take turns, backwards in every other round; who is far behind drops out, the predicted one never.
+// A shipped choice within 1 % of the predicted one does not replace it: that is noise.
+Outcome hold_contest(Bench& bench, const Cell& cell, const std::vector<Choice>& choices,
+                     const Choice& predicted);
+
 }  // namespace scankit::selective_scan

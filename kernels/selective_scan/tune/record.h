@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "doctor/base/result.h"
-#include "kernels/selective_scan/tune/contest.h"
+#include "kernels/selective_scan/tune/cells.h"
 
 // What the tuner wrote down: a text file that grows cell by cell, so that a run that was cut off goes on, and
 // the table that is compiled in.

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "doctor/base/files.h"
-#include "kernels/selective_scan/tune/contest.h"
+#include "kernels/selective_scan/tune/cells.h"
 #include "kernels/selective_scan/tune/record.h"
 
 namespace scankit::selective_scan {

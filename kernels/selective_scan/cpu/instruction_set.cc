@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-// Defines the KernelSet of the translation unit that includes it: one a file, by that file's compiler flags.
+// The KernelSet of one instruction set: compiled once for each, with its compiler flags, SCANKIT_SET (avx512,
+// avx2 or portable) and SCANKIT_LANES, what those flags must have made of a vector.
 #include "kernels/selective_scan/cpu/backward_task.h"
 #include "kernels/selective_scan/cpu/update_task.h"
 
@@ -48,10 +48,19 @@ inline long forward_floats(int numbers) { return ForwardScratch::floats(numbers)
 inline long backward_floats(int numbers) { return BackwardScratch::floats(numbers); }
 inline long update_floats(int states) { return UpdateScratch::floats(states); }
 
-constexpr KernelSet kernel_set(const char* name) {
-  return {name,          kLanes,         forward_floats,  backward_floats,
-          update_floats, forward_of_any, backward_of_any, update_of_any};
+}  // namespace
+
+static_assert(kLanes == SCANKIT_LANES, "compiled with other flags than kernels/CMakeLists.txt gives");
+
+#define SCANKIT_PASTE_(a, b) a##b
+#define SCANKIT_PASTE(a, b) SCANKIT_PASTE_(a, b)
+#define SCANKIT_TEXT_(a) #a
+#define SCANKIT_TEXT(a) SCANKIT_TEXT_(a)
+const KernelSet& SCANKIT_PASTE(SCANKIT_SET, _kernels)() {
+  static constexpr KernelSet set = {SCANKIT_TEXT(SCANKIT_SET), kLanes,        forward_floats,
+                                    backward_floats,           update_floats, forward_of_any,
+                                    backward_of_any,           update_of_any};
+  return set;
 }
 
-}  // namespace
 }  // namespace scankit::selective_scan

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-// Defines the KernelSet of the translation unit that includes it: one a file, by that file's compiler flags.
+// The KernelSet of one instruction set: compiled once for each, with its compiler flags, SCANKIT_SET (avx512,
+// avx2 or portable) and SCANKIT_LANES, what those flags must have made of a vector.
 #include "kernels/causal_conv1d/cpu/backward_task.h"
 #include "kernels/causal_conv1d/cpu/forward_task.h"
-#include "kernels/causal_conv1d/cpu/update_task.h"
 
 namespace scankit::causal_conv1d {
 namespace {
@@ -42,7 +41,15 @@ inline void update_of_any(const Update& conv, const TaskGrid& grid, int task) {
   with_types(conv.common, [&]<class T, int kWidth>() { update_task<T, kWidth>(conv, grid, task); });
 }
 
-constexpr KernelSet kernel_set() { return {kLanes, forward_of_any, backward_of_any, update_of_any}; }
-
 }  // namespace
+
+static_assert(kLanes == SCANKIT_LANES, "compiled with other flags than kernels/CMakeLists.txt gives");
+
+#define SCANKIT_PASTE_(a, b) a##b
+#define SCANKIT_PASTE(a, b) SCANKIT_PASTE_(a, b)
+const KernelSet& SCANKIT_PASTE(SCANKIT_SET, _kernels)() {
+  static constexpr KernelSet set = {kLanes, forward_of_any, backward_of_any, update_of_any};
+  return set;
+}
+
 }  // namespace scankit::causal_conv1d
