@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernels/selective_scan/cuda/backward_tile.cuh"
+#include "kernels/selective_scan/cuda/projections.cuh"
+#include "kernels/selective_scan/cuda/step_lanes.cuh"
+
+// The memory of the backward that loops over the states (state_loop_backward.cuh): where a tile's rows, B, C
+// and states are in global memory, their copies in shared memory (BackwardMemory<Layout<1, 16, ...>>), what is
+// kept of a state from tile to tile, and the sums that leave the block.
+namespace scankit::selective_scan {
+
+template <class T, class L>
+struct StateLoopTile {
+  using M = BackwardMemory<L, false, Plain>;
+  // For what is kept by state: of a channel's 16 states a lane reads and writes four.
+  using Quarter = Layout<4, 4, L::kChannels>;
+  using Staged = Projections<T, Layout<4, 4, 1>>;  // which thread has which piece of B and C
+  static constexpr int kTogether = 4;              // states between two exchanges of dB and dC
+  static constexpr int kCount = L::kChannels;
+  static_assert(T::kSize == 2 && L::kPer == 16 && L::kGroups == Quarter::kGroups &&
+                (kCount == 1 || kCount == 2));
+
+  const BackwardArguments& p;
+  const Backward& g;
+  const Common& c;
+  StepLanes<T, L> lanes;
+  float* memory;  // the block's
+  float* own;     // the warp's
+  int lane;
+
+  SCANKIT_DEVICE StateLoopTile(const BackwardArguments& arguments, float* shared)
+      : p(arguments),
+        g(p.backward),
+        c(g.common),
+        lanes(c, p.tiling),
+        memory(shared),
+        own(shared + M::kBlock + threadIdx.x / 32 * M::kWarp),
+        lane(threadIdx.x % 32) {}
+
+  // Where the lane's pieces of the first tile are, in bytes from the data (as in StepLanesBackward), and the
+  // states that the first tile would start from; a channel's four lanes share an entry but for its piece.
+  enum Row { kDout, kU, kDelta, kZ, kOut, kDz, kDu, kDdelta, kOutZ, kStates };
+  SCANKIT_DEVICE Index& row(Row which, int i) const {
+    return reinterpret_cast<Index*>(own + M::kTable)[(which * kCount + i) * 8 + lanes.group];
+  }
+  template <class S>
+  SCANKIT_DEVICE void find_row(const S& of, Row which) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) row(which, i) = lanes.row(of) + lanes.further(of, i);
+  }
+  SCANKIT_DEVICE void find_rows() const {
+    if (lanes.q == 0) {
+      find_row(g.dout, kDout), find_row(c.u, kU), find_row(c.delta, kDelta), find_row(c.z, kZ);
+      find_row(g.out, kOut), find_row(g.dz, kDz), find_row(g.du, kDu), find_row(g.ddelta, kDdelta);
+      find_row(g.out_z, kOutZ);
+      const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+        row(kStates, i) =
+            states_row(x, p.x_odd_rows, lanes.place.batch, lanes.place.channel + lanes.channel(i)) -
+            x.chunk_stride;
+    }
+    for (int piece = threadIdx.x; piece < Staged::kCount; piece += blockDim.x)
+      projection(piece) = piece / 4 % 16 < c.states ? Staged::place_of(c, lanes.place, piece, 0) : nullptr;
+    __syncwarp();
+  }
+  // Where a piece of B or C of the first tile is; null for a state that does not exist.
+  SCANKIT_DEVICE const char*& projection(int piece) const {
+    return reinterpret_cast<const char**>(memory + M::kAddresses)[piece];
+  }
+  template <class S>
+  SCANKIT_DEVICE auto piece(const S& of, Row which, int i, int step) const {
+    return data_of(of) + row(which, i) + (step + lanes.q * 8) * T::kSize;
+  }
+
+  // A lane's 16 bytes of a copied row. u and delta have two places in turn: the epilogue reads them when
+  // those of the tile before are already on their way.
+  SCANKIT_DEVICE float* raw(Row which, int i, int step) const {
+    const int array = which == kDout ? 0 : which == kZ ? 1 : which == kOut ? 2 : which == kU ? 3 : 4;
+    float* at = own + M::kRaw + (array * kCount + i) * 128 + lane * 4;
+    return array < 3 ? at : at + (step & kTile) * (2 * kCount * 128 / kTile);
+  }
+  // A lane's four states of a channel before the tile that is asked for.
+  SCANKIT_DEVICE float* start(int i) const { return own + M::kStart + i * 128 + lane * 4; }
+
+  // Asks for all that the tile at `step` reads. A lane asks for what it reads itself, and a thread for the
+  // pieces of B and C that it stages: wait_for_copies alone makes them safe to read.
+  template <bool kAligned>
+  SCANKIT_DEVICE void ask(int step) const {
+    const auto copy = [&](float* to, const char* from, int count) {
+      if constexpr (kAligned)
+        copy_16_bytes(to, from, count > 0);
+      else
+        copy_halves(to, from, count);
+    };
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const int count = lanes.count(i, step);
+      copy(raw(kDout, i, step), piece(g.dout, kDout, i, step), count);
+      copy(raw(kU, i, step), piece(c.u, kU, i, step), count);
+      copy(raw(kDelta, i, step), piece(c.delta, kDelta, i, step), count);
+      if (c.z.data == nullptr) continue;
+      copy(raw(kZ, i, step), piece(c.z, kZ, i, step), count);
+      copy(raw(kOut, i, step), piece(g.out, kOut, i, step), count);
+    }
+    for (int piece = threadIdx.x; piece < Staged::kCount; piece += blockDim.x) {
+      const char* from = projection(piece);
+      copy(raw_projection(piece), from + step * T::kSize,
+           from != nullptr ? c.length - step - piece % 4 * 8 : 0);
+    }
+    if (step > 0) ask_start(step);
+    commit_copies();
+  }
+  SCANKIT_DEVICE void ask_for(int step) const {
+    if (p.aligned)
+      ask<true>(step);
+    else
+      ask<false>(step);
+  }
+  // The states before a tile. They may be at odd places.
+  SCANKIT_DEVICE void ask_start(int step) const {
+    const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float* from = x.data + row(kStates, i) + step / kTile * x.chunk_stride + lanes.q * 4;
+      const int count = saved_count(i);
+      if (count >= 4 && misalignment(from) == 0) {
+        copy_16_bytes(start(i), reinterpret_cast<const char*>(from), true);
+      } else {
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+          copy_4_bytes(start(i) + k, reinterpret_cast<const char*>(from + k), k < count);
+      }
+    }
+  }
+  SCANKIT_DEVICE int saved_count(int i) const { return lanes.has(i) ? c.states - lanes.q * 4 : 0; }
+  SCANKIT_DEVICE void load_start(float (&h)[kCount][4], int step) const {
+    if (step == 0) return load_given<Quarter>(h, c.initial_state, c, lanes.place, lanes.group, lanes.q * 4);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) read_quad(start(i), 0, h[i]);
+  }
+
+  SCANKIT_DEVICE void fetch(float (&to)[8], Row which, int i, int step) const {
+    const uint4 v = *reinterpret_cast<const uint4*>(raw(which, i, step));
+    const unsigned w[4] = {v.x, v.y, v.z, v.w};
+    T::unpack(w, to);
+  }
+  SCANKIT_DEVICE void store(char* to, const float (&v)[8], int i, int step) const {
+    const int count = lanes.count(i, step);
+    unsigned w[4];
+    T::pack(v, w);
+    if (p.aligned) {
+      if (count > 0) *reinterpret_cast<uint4*>(to) = make_uint4(w[0], w[1], w[2], w[3]);
+      return;
+    }
+    if (count > 0) *reinterpret_cast<uint2*>(to) = make_uint2(w[0], w[1]);
+    if (count > 4) *reinterpret_cast<uint2*>(to + 8) = make_uint2(w[2], w[3]);
+  }
+
+  // B and C of a tile, to shared memory as fp32: 32 rows of kPitch floats, B's before C's. The lanes of a
+  // channel read 16 bytes each of a row at once: first the first halves of their eight steps, which stand
+  // together, then the second ones.
+  SCANKIT_DEVICE void stage() const {
+    for (int piece = threadIdx.x; piece < Staged::kCount; piece += blockDim.x) {
+      const uint4 e = *reinterpret_cast<const uint4*>(raw_projection(piece));
+      float v[8], *to = memory + piece / 4 * M::kPitch + piece % 4 * 4;
+      const unsigned w[4] = {e.x, e.y, e.z, e.w};
+      T::unpack(w, v);
+      quad_at(to, 0) = make_float4(v[0], v[1], v[2], v[3]);
+      quad_at(to, 16) = make_float4(v[4], v[5], v[6], v[7]);
+    }
+  }
+  // A piece's copy, in the gap behind its row.
+  SCANKIT_DEVICE float* raw_projection(int piece) const {
+    return memory + piece / 4 * M::kPitch + 32 + piece % 4 * 4;
+  }
+
+  // What a lane keeps of a state from tile to tile, 2 kCount floats: the lane's part of dA of each channel,
+  // then what enters the lane's own chains: in lane 0 the state before the tile, in lane 3 the gradient
+  // behind it, 0 in the others. `slot`: the place of a state in the lane's order, state_at's inverse and the
+  // same function.
+  SCANKIT_DEVICE float* kept(int slot, int of_lane) const {
+    return own + slot * M::kSlot + of_lane * (2 * kCount);
+  }
+  SCANKIT_DEVICE int state_at(int slot) const { return slot ^ (lanes.group & (kTogether - 1)); }
+  SCANKIT_DEVICE float* A_at(int slot) const { return own + M::kA + (slot * 8 + lanes.group) * kCount; }
+
+  // Fills in A and, where lane 0 leaves what goes on to the tile before, `carry`.
+  SCANKIT_DEVICE void keep_first(const float (&A)[kCount][4], const float (&carry)[kCount][4]) const {
+#pragma unroll
+    for (int slot = 0; slot < 16; ++slot) {
+#pragma unroll
+      for (int i = 0; i < 2 * kCount; ++i) kept(slot, lane)[i] = 0.0f;
+    }
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int slot = state_at(lanes.q * 4 + k);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        A_at(slot)[i] = A[i][k];
+        kept(slot, lane - lanes.q)[kCount + i] = carry[i][k];
+      }
+    }
+    __syncwarp();
+  }
+  // Before a tile: hands on the gradient that lane 0 left, and puts in its place the state h.
+  SCANKIT_DEVICE void keep_start(const float (&h)[kCount][4]) const {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int slot = state_at(lanes.q * 4 + k);
+      float *first = kept(slot, lane - lanes.q) + kCount, *last = first + 3 * 2 * kCount;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        last[i] = first[i];
+        first[i] = h[i][k];
+      }
+    }
+  }
+
+  SCANKIT_DEVICE static void read_halves(const float* from, float (&v)[8]) {
+    const float4 a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 16);
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+  }
+  SCANKIT_DEVICE static void read_kept(const float* from, float (&dA)[kCount], float (&enters)[kCount]) {
+    if constexpr (kCount == 1) {
+      const uint2 v = *reinterpret_cast<const uint2*>(from);
+      dA[0] = __uint_as_float(v.x), enters[0] = __uint_as_float(v.y);
+    } else {
+      const float4 v = *reinterpret_cast<const float4*>(from);
+      dA[0] = v.x, dA[1] = v.y, enters[0] = v.z, enters[1] = v.w;
+    }
+  }
+  SCANKIT_DEVICE static void write_kept(float* to, const float (&dA)[kCount], const float (&leaves)[kCount]) {
+    if constexpr (kCount == 1)
+      *reinterpret_cast<uint2*>(to) = make_uint2(__float_as_uint(dA[0]), __float_as_uint(leaves[0]));
+    else
+      *reinterpret_cast<float4*>(to) = make_float4(dA[0], dA[1], leaves[0], leaves[1]);
+  }
+
+  // Sums of dB and dC over the block's warps, in their order. Eight threads in a row have a state's 32
+  // steps.
+  SCANKIT_DEVICE void put_sums(int step) const {
+    const int warps = blockDim.x / 32;
+    for (int i = threadIdx.x; i < 256; i += blockDim.x) {
+      const int value = i / 8, half = i / 4 & 1, q = i & 3;
+      if (value % 16 >= c.states) continue;
+      const float* from = memory + M::kBlock + M::kPart + value * 32 + (half ^ (value & 1)) * 16 + q * 4;
+      float4 sum = *reinterpret_cast<const float4*>(from);
+#pragma unroll 4
+      for (int warp = 1; warp < warps; ++warp) {
+        const float4 part = *reinterpret_cast<const float4*>(from + warp * M::kWarp);
+        sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+      }
+      put_projection<T>(p, lanes.place, value / 16, value % 16, step + q * 8 + half * 4, sum);
+    }
+  }
+
+  SCANKIT_DEVICE float* slab(Index offset) const {
+    return reinterpret_cast<float*>(reinterpret_cast<Index>(p.workspace) + offset);
+  }
+  SCANKIT_DEVICE void put_channel(float v, Index offset, int i) const {
+    v += __shfl_xor_sync(0xffffffffu, v, 1);
+    v += __shfl_xor_sync(0xffffffffu, v, 2);
+    if (lanes.q != 0 || !lanes.has(i)) return;
+    slab(offset)[slab_row() * p.dim_pitch + lanes.place.channel + lanes.channel(i)] = v;
+  }
+  SCANKIT_DEVICE Index slab_row() const { return Index{segment_index()} * c.batch + lanes.place.batch; }
+  // dA of each state from the parts of the channel's lanes, and the gradient that leaves the first tile.
+  SCANKIT_DEVICE void put_states(bool is_first) const {
+    float dA[kCount][4], leaves[kCount][4];
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const float* of = kept(state_at(lanes.q * 4 + k), lane - lanes.q);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        dA[i][k] = (of[i] + of[i + 2 * kCount]) + (of[i + 4 * kCount] + of[i + 6 * kCount]);
+        leaves[i][k] = of[kCount + i];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      store_states<4>(slab(p.dA) + slab_row() * p.dA_pitch +
+                          (lanes.place.channel + lanes.channel(i)) * Index{c.states} + lanes.q * 4,
+                      dA[i], saved_count(i));
+    if (is_first) store_given<Quarter>(g.dinitial_state, leaves, c, lanes.place, lanes.group, lanes.q * 4);
+  }
+};
+
+}  // namespace scankit::selective_scan
