@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every figure of the kernels beside another build of the modules; ci/gpu-figures.sh runs it, ci/README.md describes it."""
+"""Every figure of the kernels beside another build of the modules; ci/scripts/gpu/figures.sh runs it, ci/README.md describes it."""
 import argparse
 import hashlib
 import json

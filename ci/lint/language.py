@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The texts that a person reads are plain English: language.py [TEXT...]
 
-Reads the texts out of the sources by itself (as ci/catalogue.sh does with xgettext, but without a build, in seconds):
+Reads the texts out of the sources by itself (as ci/lint/catalogue.sh does with xgettext, but without a build, in seconds):
 messages in C++ and in validate's harness, titles of causes, questions of checks, texts of the tables. Fails on each that
 uses one of the expressions of BANNED, on help of an option or command that begins with a capital or ends with a full stop,
 and on the same expressions in the documents. With TEXTs it judges these instead.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ci/gpu-figures.sh and ci/figures without a GPU: real runs on the CPU with small shapes, and made-up results.
+"""ci/scripts/gpu/figures.sh and ci/figures without a GPU: real runs on the CPU with small shapes, and made-up results.
 
 python figures_test.py FOLDER_OF_MODULES"""
 import copy
@@ -19,7 +19,7 @@ import report  # noqa: E402
 MODULES = ""
 
 
-def figures(*options, script="gpu-figures.sh"):
+def figures(*options, script="scripts/gpu/figures.sh"):
     return subprocess.run(["bash", os.path.join(ROOT, "ci", script), "--python", sys.executable, *options],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
 
@@ -108,10 +108,10 @@ class Profile(unittest.TestCase):
         self.assertEqual(profile_table.read(["==ERROR== no kernels were profiled\n"]), [])
 
     def test_the_script_without_ncu(self):
-        run = figures("--modules", MODULES, "--ncu", "/nonexistent", script="gpu-profile.sh")
+        run = figures("--modules", MODULES, "--ncu", "/nonexistent", script="scripts/gpu/profile.sh")
         self.assertEqual(run.returncode, 77, run.stdout)
         self.assertIn("SKIPPED: ", run.stdout)
-        self.assertEqual(figures("--modules", "/nonexistent", script="gpu-profile.sh").returncode, 2)
+        self.assertEqual(figures("--modules", "/nonexistent", script="scripts/gpu/profile.sh").returncode, 2)
 
 
 class Script(unittest.TestCase):
@@ -126,8 +126,8 @@ class Script(unittest.TestCase):
         import torch
         if torch.cuda.is_available():
             self.skipTest("there is one")
-        for script, options in (("gpu-figures.sh", ["--modules", MODULES]),
-                                ("gpu.sh", ["--modules", MODULES, "--against", os.path.join(MODULES, "x.so")])):
+        for script, options in (("scripts/gpu/figures.sh", ["--modules", MODULES]),
+                                ("scripts/gpu/main.sh", ["--modules", MODULES, "--against", os.path.join(MODULES, "x.so")])):
             run = figures(*options, script=script)
             self.assertEqual(run.returncode, 77, run.stdout)
             self.assertIn("SKIPPED: torch finds no GPU", run.stdout)

@@ -17,7 +17,8 @@ namespace scankit {
 namespace {
 
 Error malformed(const std::string& what) {
-  return {Errc::Malformed, "the symbol index is damaged: " + what, "make it again with ci/symbol_index.sh"};
+  return {Errc::Malformed, "the symbol index is damaged: " + what,
+          "make it again with ci/scripts/release/symbol_index.sh"};
 }
 
 // Takes numbers and texts from the front; every length is checked against what is left.

@@ -9,7 +9,7 @@ CHANNEL = 3
 
 def say(english, *values):
     """One whole sentence, never glued from halves: scankit knows it by its English text and says it in the language of
-    the user (ci/catalogue.sh collects it)."""
+    the user (ci/lint/catalogue.sh collects it)."""
     return english.format(*values)
 
 

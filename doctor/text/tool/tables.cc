@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scankit_text_tables: the texts of the tables (causes.def, knowledge/*.yaml, the checks' questions) as a
-// .pot on standard output, for ci/catalogue.sh. xgettext reads C++, not our tables; this reads them as
+// .pot on standard output, for ci/lint/catalogue.sh. xgettext reads C++, not our tables; this reads them as
 // scankit does.
 #include <cstdio>
 #include <map>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu-validate.sh --scankit FILE [--python P] [--against MODULE] [--upstream-tests FILE] [--mamba FOLDER] [--keep DIR] [--budget SECONDS]
+# validate.sh --scankit FILE [--python P] [--against MODULE] [--upstream-tests FILE] [--mamba FOLDER] [--keep DIR] [--budget SECONDS]
 # On a machine with a GPU, within --budget (540 s): what scankit validate does there. Our module must pass in every way (as it
 # is, on a side stream, inside a graph, between bands), wrong modules must be caught and named, limits, kernels, NVML's
 # words, two modules, baselines and reports must be there. A step that fails does not end it; what the time does not
@@ -17,18 +17,18 @@ while [ $# -gt 0 ]; do
     --mamba) mamba=$(readlink -f "$2"); shift 2 ;;
     --keep) keep=$2; shift 2 ;;
     --budget) budget=$2; shift 2 ;;
-    *) echo "gpu-validate.sh: unknown option $1 (see its first lines)" >&2; exit 2 ;;
+    *) echo "validate.sh: unknown option $1 (see its first lines)" >&2; exit 2 ;;
   esac
 done
-[ -x "$scankit" ] || { echo "gpu-validate.sh: --scankit must name the program to test" >&2; exit 2; }
+[ -x "$scankit" ] || { echo "validate.sh: --scankit must name the program to test" >&2; exit 2; }
 "$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)' ||
   { rc=$?; [ $rc = 77 ] && echo "SKIPPED: torch finds no GPU"; exit $rc; }
-cd "$(dirname "$0")/.." || exit 3
+cd "$(dirname "$0")/../../.." || exit 3
 work=${keep:-$(mktemp -d)}
 mkdir -p "$work" && work=$(readlink -f "$work")
 [ -n "$keep" ] || trap 'rm -rf "$work"' EXIT
-# shellcheck source=ci/gpu-steps.sh
-. ci/gpu-steps.sh
+# shellcheck source=ci/scripts/gpu/steps.sh
+. ci/scripts/gpu/steps.sh
 
 some=(--case q011-fp32-b2-d6-l31-n3-g3-D --case q008-fp16-b2-d3-l2-n4-g1-Dz --case q000-fp32-b2-d4-l128-n8-g1-Dzbsf
   --case h000-fp32-b1-d6-l70-n4-g1-DzbsN)

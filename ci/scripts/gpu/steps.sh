@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by gpu-validate.sh: its steps, each with a time of its own, and the summary. Wants $scankit, $python, $work, $budget
+# Sourced by validate.sh: its steps, each with a time of its own, and the summary. Wants $scankit, $python, $work, $budget
 # and $some.
 names=() verdicts=() took=() pending=()
 enough=15  # seconds below which nothing is begun

@@ -8,7 +8,7 @@
 # stand in the same tool's report on the healthy environment too. Alarm: the tool says of a healthy environment that
 # something is wrong (its exit status, or its own word for an error).
 set -euo pipefail
-ROOT_FOLDER=$(cd "$(dirname "$0")/.." && pwd)
+ROOT_FOLDER=$(cd "$(dirname "$0")/../../.." && pwd)
 # shellcheck source=doctor/tests/e2e/plant.sh
 . "$ROOT_FOLDER/doctor/tests/e2e/plant.sh"
 scankit=$(readlink -f "$1") MODULES=$2

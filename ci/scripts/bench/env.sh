@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench_env.sh [SCANKIT] [PYTHON]: what `env init`, `lock` and `check` cost in an environment with torch: the hashes of its
+# env.sh [SCANKIT] [PYTHON]: what `env init`, `lock` and `check` cost in an environment with torch: the hashes of its
 # libraries cold (page cache and hash cache empty, where we may empty them) next to `cat`, then cached; goals 300 ms for a
 # check and 5 s for init and lock beyond hashing.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../../.."
 # shellcheck source=ci/fixtures.sh
 . ci/fixtures.sh
 scankit=$(realpath "${1:-build/ci/scankit}")

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the scripts for a machine with a GPU, with their arguments:  . gpu-begin.sh OPTION "$@"
+# Sourced by the scripts for a machine with a GPU, with their arguments:  . begin.sh OPTION "$@"
 # They take --scankit FILE, --python P and OPTION, whose value is then in $option. Ends with 77 where torch sees no GPU.
 script=$(basename "$0") own=$1
 shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu-figures.sh --scankit FILE [--python P] [--against MODULE] [--conv-against M] [--vmamba-against M] [--keep DIR]
+# figures.sh --scankit FILE [--python P] [--against MODULE] [--conv-against M] [--vmamba-against M] [--keep DIR]
 #   [--modules DIR] [--baseline FILE] [--group G]... [--budget S] [--device cpu]
 # Every figure of the kernels beside another build of the modules, in one run: the six shapes of the goals, the other kinds,
 # memory, the convolution, VMamba's shapes, what else a user would try. Ours are built for the GPU unless --modules names
@@ -8,7 +8,7 @@
 # 4 the baseline is of another GPU; 6 a figure is more than 5 % worse than in the baseline; 77 where torch sees no GPU.
 set -uo pipefail
 scankit='' python=python3 keep='' modules='' device=cuda more=()
-usage() { echo "gpu-figures.sh: $1 (lines 3 and 4 of the script name the options)" >&2; exit 2; }
+usage() { echo "figures.sh: $1 (lines 3 and 4 of the script name the options)" >&2; exit 2; }
 while [ $# -gt 0 ]; do
   [ $# -gt 1 ] || usage "no value for $1"
   case "$1" in
@@ -32,12 +32,12 @@ work=${keep:-$(mktemp -d)}
 mkdir -p "$work" || exit 3
 work=$(readlink -f "$work")
 [ -n "$keep" ] || trap 'rm -rf "$work"' EXIT
-cd "$(dirname "$0")/.." || exit 3
+cd "$(dirname "$0")/../../.." || exit 3
 if [ -z "$modules" ]; then
   modules=$work/modules
   for module in selective_scan_cuda causal_conv1d_cuda selective_scan_cuda_core selective_scan_cuda_oflex; do
     "$scankit" build --python "$python" --module "$module" --arch native --cache-dir "$work/cache" --out "$modules/" >"$work/build.txt" 2>&1 ||
-      { rc=$?; cat "$work/build.txt"; echo "gpu-figures.sh: $module was not built"; exit $rc; }
+      { rc=$?; cat "$work/build.txt"; echo "figures.sh: $module was not built"; exit $rc; }
   done
 fi
 export PYTHONDONTWRITEBYTECODE=1

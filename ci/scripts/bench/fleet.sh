@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench_fleet.sh SCANKIT [NODES]: what merging the results of NODES nodes (1000) costs, made of one real result with
+# fleet.sh SCANKIT [NODES]: what merging the results of NODES nodes (1000) costs, made of one real result with
 # varied facts and times; the report as text, HTML and JSON, median of 9, page cache warm. With $PYTHON and $MODULE (a file) the
 # result is one of `validate` on that module, which is larger.
 set -euo pipefail
@@ -12,7 +12,7 @@ command=(doctor)
 trap 'rm -rf "$work"' EXIT
 "$scankit" fleet node --fleet f1 --out "$work/real" --node real --command-sha256 c1 --launched "$(date +%s.%3N)" -- \
   "${command[@]}" >"$work/lines"
-python3 "$here/fleet/tests/make_fleet.py" "$work/real/real.json" "$work/fleet" "$nodes"
+python3 "$here/../../fleet/tests/make_fleet.py" "$work/real/real.json" "$work/fleet" "$nodes"
 for ((i = 0; i < 9; i++)); do
   command time -f '%e %M' -o "$work/times" -a "$scankit" fleet report "$work/fleet" --report "html=$work/fleet.html" \
     --report "json=$work/fleet.json" >"$work/text" || true

@@ -4,7 +4,7 @@
 # that no source of texts was missed and that every translation keeps the places for values. BUILD is a build tree in
 # which scankit_text_tables was built. The file is not committed: it follows from the sources.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 build=$1
 pot=$build/scankit.pot
 tables=$build/doctor/text/scankit_text_tables

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu-kernels.sh --scankit FILE [--python P] [--flavor universal|torch]
+# kernels.sh --scankit FILE [--python P] [--flavor universal|torch]
 # On a machine with a GPU: builds every module for it and runs the modules' own tests, upstream's Python and scankit
 # validate on CUDA tensors. Upstream's archives come from $SCANKIT_CACHE or by pip; without either those two tests are
 # skipped. Exit status: the first failing step's; 77 where torch sees no GPU.
 set -uo pipefail
-# shellcheck source=ci/gpu-begin.sh
-. "$(dirname "$0")/gpu-begin.sh" --flavor "$@"
+# shellcheck source=ci/scripts/gpu/begin.sh
+. "$(dirname "$0")/begin.sh" --flavor "$@"
 flavor=${option:-universal}
-cd "$(dirname "$0")/.." || exit 3
+cd "$(dirname "$0")/../../.." || exit 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PYTHONPATH=$work/modules PYTHONDONTWRITEBYTECODE=1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench.sh [SCANKIT] [--build]: what a static diagnosis costs next to what users run today, in one run on one machine:
+# cpu.sh [SCANKIT] [--build]: what a static diagnosis costs next to what users run today, in one run on one machine:
 # wall time (median, page cache warm) and peak memory, with ratios; then the CPU kernels next to the plain PyTorch
-# recurrence, and what device code for one GPU costs (bench_build.sh). --build also times a clean build, without ccache.
+# recurrence, and what device code for one GPU costs (build.sh). --build also times a clean build, without ccache.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../../.."
 # shellcheck source=ci/fixtures.sh
 . ci/fixtures.sh
 scankit='' build=no
@@ -68,7 +68,7 @@ fi
 
 if "$scankit" build --list-toolchains --cache-dir "$work/listed" >/dev/null 2>&1; then
   echo
-  ci/bench_build.sh "$scankit"
+  ci/scripts/bench/build.sh "$scankit"
 fi
 
 if [ $build = yes ]; then

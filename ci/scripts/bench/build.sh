@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench_build.sh [SCANKIT] [OPTION...]: what `scankit build` costs for one architecture (sm_90, or the --arch among the
+# build.sh [SCANKIT] [OPTION...]: what `scankit build` costs for one architecture (sm_90, or the --arch among the
 # options, which all go to `build`): with an empty cache and from the cache, wall and CPU seconds of the whole process
 # tree, its peak memory (the sum over its processes, each 0.1 s), the size of the module and of its device code. CPU
 # seconds are the figure on a machine that others use; wall time by two cores is at least half of them.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../../.."
 scankit=$PWD/build/ci/scankit
 if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
   scankit=$(realpath "$1")

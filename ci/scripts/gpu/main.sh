@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gpu.sh --scankit FILE [--python P] [--keep DIR]                      the main job, below
-# gpu.sh --scankit FILE --against MODULE [OPTION...]                    every figure beside another module: gpu-figures.sh
+# main.sh --scankit FILE [--python P] [--keep DIR]                      the main job, below
+# main.sh --scankit FILE --against MODULE [OPTION...]                    every figure beside another module: figures.sh
 # The main job on a machine with a GPU: a scratch environment on top of P's torch holds a broken module; doctor must name
 # the cause, fix must repair it for this GPU, validate must prove it on CPU and GPU, restore must bring the old state
 # back. Exit status: the first step's that is not as expected; 77 where torch sees no GPU.
 set -uo pipefail
 for argument; do
-  [ "$argument" != --against ] || exec "$(dirname "$0")/gpu-figures.sh" "$@"
+  [ "$argument" != --against ] || exec "$(dirname "$0")/figures.sh" "$@"
 done
-# shellcheck source=ci/gpu-begin.sh
-. "$(dirname "$0")/gpu-begin.sh" --keep "$@"
+# shellcheck source=ci/scripts/gpu/begin.sh
+. "$(dirname "$0")/begin.sh" --keep "$@"
 keep=$option
 work=${keep:-$(mktemp -d)}
 mkdir -p "$work"
@@ -31,7 +31,7 @@ expect() {
   local begin end rc
   begin=$(date +%s.%N); "$@"; rc=$?; end=$(date +%s.%N)
   awk -v n="$name" -v s="$begin" -v e="$end" -v rc=$rc 'BEGIN { printf "== %s: exit %d, %.1f s\n", n, rc, e - s }'
-  [ $rc = "$expected" ] || { echo "gpu.sh: $name ended with $rc, expected $expected"; exit 1; }
+  [ $rc = "$expected" ] || { echo "main.sh: $name ended with $rc, expected $expected"; exit 1; }
 }
 P=$env/bin/python
 expect doctor 1 "$scankit" doctor --python "$P"
