@@ -6,30 +6,12 @@ import torch
 from scankit_harness import guard, judge
 from scankit_harness.call import synchronize, threads_of_the_user
 from scankit_harness.channel import say
+from scankit_harness.oracle import convolve
 from scankit_harness.tensors import Placed, same_bits
 
 DECODED = 4  # steps of a row that update is called for: one, then the others at once
 
 BY_RESULT = {"out": "out", "final_states": "final", "dx": "dx", "dinitial_states": "dinitial"}
-
-
-def convolve(x, weight, bias, numbers, initial, silu):
-    """(out, the last width - 1 inputs)."""
-    width, length = weight.shape[1], x.shape[2]
-    before = x.new_zeros(x.shape[0], x.shape[1], width - 1) if initial is None else initial
-    inputs = torch.cat([before, x], 2)
-    y = torch.zeros_like(x)
-    for tap in range(width):
-        term = weight[:, tap, None] * inputs[:, :, tap:tap + length]
-        if numbers is not None:
-            ahead = width - 1 - tap
-            first = numbers[:, :1] if initial is not None else numbers[:, :1] - 1
-            there = torch.cat([first.expand(-1, ahead), numbers], 1)[:, :length] == numbers
-            term = term * there[:, None].to(term.dtype)
-        y = y + term
-    if bias is not None:
-        y = y + bias[:, None]
-    return (y * torch.sigmoid(y) if silu else y), inputs[:, :, length:]
 
 
 def exact_results(given, numbers, silu):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The selective scan in fp64 on the CPU: the plain recurrence and its written-out gradient, linear in length.
+"""The selective scan in fp64 on the CPU: the plain recurrence and its written-out gradient, linear in length. And the
+causal convolution (convolve), whose gradients autograd finds.
 
 Independent of validate/judge/oracle.cc (a test compares the two) and of autograd. The tests of the kernels' modules load this
 file by its path, so that it imports nothing of the harness. Everything runs twice side by side,
@@ -216,3 +217,30 @@ def plain_scan(u, delta, A, B, C, D=None, z=None, delta_bias=None, softplus=Fals
 def plain_forward(u, *tensors, **options):
     """What a module's speed is compared with: plain_scan's gated output in the dtype of u."""
     return plain_scan(u, *tensors, **options)[1].to(u.dtype)
+
+
+def convolve(x, weight, bias=None, numbers=None, initial=None, silu=False):
+    """(out, the last width - 1 inputs) of the causal depthwise convolution of fp64 tensors: x (batch, dim, length), weight
+    (dim, width), bias (dim). numbers: of each step's sequence, (batch, length); only inputs of the same sequence count, and
+    where the number is negative (padding) out is 0. initial: the inputs before the first step, (batch, dim, width - 1),
+    oldest first, which belong to the sequence of step 0; zeros without."""
+    width, length = weight.shape[1], x.shape[2]
+    before = x.new_zeros(x.shape[0], x.shape[1], width - 1) if initial is None else initial
+    inputs = torch.cat([before, x], 2)
+    if numbers is not None and length:
+        first = numbers[:, :1] if initial is not None else torch.full_like(numbers[:, :1], -1)
+        numbers_of_inputs = torch.cat([first.expand(-1, width - 1), numbers], 1)
+    y = torch.zeros_like(x)
+    for tap in range(width):
+        term = weight[:, tap, None] * inputs[:, :, tap:tap + length]
+        if numbers is not None and length:
+            same = numbers_of_inputs[:, tap:tap + length] == numbers
+            term = torch.where(same[:, None], term, torch.zeros_like(term))
+        y = y + term
+    if bias is not None:
+        y = y + bias[:, None]
+    if silu:
+        y = y * torch.sigmoid(y)
+    if numbers is not None:
+        y = torch.where((numbers < 0)[:, None], torch.zeros_like(y), y)
+    return y, inputs[:, :, length:]

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random calls of causal_conv1d_cuda over its whole contract, and the float64 oracle's answers."""
+"""Random calls of causal_conv1d_cuda over its whole contract, and the answers of the harness's fp64 oracle
+(validate/harness/oracle.py)."""
+import os
 import random
+import sys
 
 import torch
-from oracle import convolve
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "selective_scan", "binding_universal"))
+from oracle_case import excess, oracle  # noqa: E402, F401
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 LENGTHS = [0, 1, 2, 3, 4, 7, 31, 32, 33, 35, 63, 64, 65, 100, 255, 256, 257, 259]
@@ -106,7 +111,7 @@ class Case:
         exact = lambda t: None if t is None else t.detach().cpu().double().requires_grad_()
         leaves = {"x": exact(self.x), "weight": exact(self.weight), "bias": exact(self.bias), "initial": exact(self.initial)}
         sequence = None if self.sequence is None else self.sequence.cpu()
-        out, final = convolve(leaves["x"], leaves["weight"], leaves["bias"], sequence, leaves["initial"], self.silu)
+        out, final = oracle.convolve(leaves["x"], leaves["weight"], leaves["bias"], sequence, leaves["initial"], self.silu)
         loss = (out * self.dout.cpu().double()).sum()
         if self.dfinal is not None:
             loss = loss + (final * self.dfinal.cpu().double()).sum()
@@ -116,3 +121,22 @@ class Case:
         for (name, leaf), gradient in zip(wanted.items(), gradients):
             result["d" + name] = torch.zeros_like(leaf) if gradient is None else gradient
         return result
+
+
+def update(x, state, weight, bias=None, silu=False, positions=None, entries=None):
+    """(out, state afterwards) of decoding, in fp64: each batch entry's steps behind the inputs that its state holds."""
+    out, state = torch.zeros_like(x), state.clone()
+    width, slots, steps = weight.shape[1], state.shape[2], x.shape[2]
+    for b in range(x.shape[0]):
+        entry = b if entries is None else int(entries[b])
+        if entry < 0:
+            continue
+        ring = slots if positions is None else int(positions[b])
+        before = torch.stack([state[entry, :, (ring - back) % slots] for back in range(width - 1, 0, -1)], 1)
+        out[b] = oracle.convolve(x[b:b + 1], weight, bias, initial=before[None], silu=silu)[0][0]
+        if positions is None:
+            state[entry] = torch.cat([state[entry], x[b]], 1)[:, steps:]
+        else:
+            for t in range(steps):
+                state[entry, :, (ring + t) % slots] = x[b, :, t]
+    return out, state
