@@ -38,6 +38,7 @@ struct WeightSums {
 // Lanes over channels. dx follows kHistory steps behind, where dy is complete; the walk goes as many
 // steps past the segment's end. Those steps' dy counts for dx here, but for dweight in the segment that
 // has them.
+// Lanes of a warp read neighbouring channels of one step, which are neighbours in memory here.
 template <class T>
 SCANKIT_DEVICE void backward_by_channel(const BackwardArguments& p) {
   const Common& c = p.conv.common;
@@ -135,6 +136,8 @@ SCANKIT_DEVICE void put_sum(const Backward& conv, int row, Index channel, float 
 // A block has kReduceChannels channels of one row of the slabs. Part i of its threads adds the
 // slabs i, i + kReduceParts, ..., then part 0 adds the parts, all in a fixed order; a part's
 // lanes read neighbouring channels.
+// grid.x: tiles of channels fastest, then the rows of the slabs (width taps, then the bias). Launched
+// behind any backward that wrote slabs.
 SCANKIT_DEVICE void reduce_slabs(const BackwardArguments& p) {
   __shared__ float parts[kReduceParts][kReduceChannels];
   const Common& c = p.conv.common;

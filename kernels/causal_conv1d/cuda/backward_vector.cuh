@@ -58,6 +58,8 @@ struct BackwardVector {
   const Index channel;
   Stage* const stage;
 
+  // A tile under way: pieces of x and dout, and the one before the tile. Empty where they go to shared
+  // memory.
   struct Asked {
     typename Access::Asked x, dout;
     typename Access::Before before;
@@ -169,6 +171,8 @@ struct BackwardVector {
   // `count` tiles from number `first` on, the last one first. `ahead` and `now` are elements that the row
   // has from the tile on: of the one that is asked for, and of the one that is computed. Both start over
   // at `end`, the last tile's, when the walk goes down into the batch before.
+  // x_jump, dout_jump and dx_jump (arguments.h) lead from a row's first tile to the last one of the batch
+  // before.
   SCANKIT_DEVICE void run(int first, int count, VectorSums& sums) const {
     const int last = first + count - 1, row = p.tiles.row, lane_bytes = lane * Access::kLaneBytes;
     int batch = last / row;
@@ -277,6 +281,7 @@ SCANKIT_DEVICE void put_sums(const BackwardVectorArguments& p, Index channel, in
 }
 
 // grid.x: channels; grid.y: parts of a channel. A warp without tiles adds zeros.
+// All threads call put_sums, with its barrier: no warp returns early.
 template <class T, class Access, class Kind>
 SCANKIT_DEVICE void backward_tiles(const BackwardVectorArguments& p, Stage* stage) {
   const Common& c = p.conv.common;

@@ -20,6 +20,8 @@ SCANKIT_DEVICE float input_of(const Common& c, Index batch, Index channel, Index
                                                       : 0.0f;
 }
 
+// A thread's view of one channel in one batch entry. T: the type of the signals; weights and bias have a
+// type of their own, known at run time only.
 template <class T>
 struct Channel {
   const Common& c;

@@ -52,6 +52,7 @@ inline Stage* block_stages() {
   return stages;
 }
 #else
+// Constant on a GPU: the compiler drops the other way.
 SCANKIT_DEVICE bool takes_copies() { return true; }
 SCANKIT_DEVICE Stage* block_stages() {
   extern __shared__ Stage stages[];
@@ -78,6 +79,8 @@ struct Copied {
   }
   // Slots 2 k and 2 k + 1 have x and dout of a warp's k-th tile under way.
   SCANKIT_DEVICE static Stage* slot(Stage* stage, int i) { return stage + i; }
+  // Each lane copies its own 16 bytes of the tile: 512 bytes side by side in global memory, and
+  // conflict-free in shared memory.
   SCANKIT_DEVICE static void ask(const char* from, int left, int lane, Stage* slot, Asked&) {
     copy_16_bytes(slot->words[1], from, left > lane * T::kPiece);
   }

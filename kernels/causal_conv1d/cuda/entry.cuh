@@ -24,6 +24,8 @@
 #define SCANKIT_MANY(threads, blocks) (threads)
 #endif
 
+// SCANKIT_DTYPE to the element type of numeric.cuh; two levels of macros, as arguments of ## are not
+// expanded.
 #define SCANKIT_TYPE_F32 Float
 #define SCANKIT_TYPE_F16 Half
 #define SCANKIT_TYPE_BF16 BFloat

@@ -110,6 +110,7 @@ struct UpdateWalk {
       : u(update), row(update.common, batch, channel), entry(entry_), slots(update.state_length) {}
 
   // A slot of the ring, also from a negative number.
+  // positions may be any int32, also beyond the ring: the modulus makes each a slot that exists.
   SCANKIT_DEVICE int wrap(Index slot) const {
     const int rest = static_cast<int>(slot % slots);
     return rest < 0 ? rest + slots : rest;

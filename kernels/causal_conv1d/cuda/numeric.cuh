@@ -7,6 +7,7 @@
 // one of the element types below: Float, Half or BFloat.
 namespace scankit::causal_conv1d {
 
+// Every function but the kernels. Always inlined: arrays passed to a real call would be in local memory.
 #define SCANKIT_DEVICE __device__ __forceinline__
 
 // The element types. A piece, what a lane has of a tile, is kPiece elements in 16 bytes, four words; the
@@ -68,6 +69,8 @@ inline unsigned short narrow_half(float x);
 SCANKIT_DEVICE float exp2_approx(float x) { return exp2f(x); }
 SCANKIT_DEVICE float rcp_approx(float x) { return 1.0f / x; }
 #else
+// IEEE half precision, by PTX: to fp32 exactly, back rounded to nearest even (.rn), too large ones to
+// infinity.
 SCANKIT_DEVICE float widen_half(unsigned short bits) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
@@ -90,6 +93,7 @@ SCANKIT_DEVICE float rcp_approx(float x) {
 }
 #endif
 
+// One half is a 16-bit register ("h" of the asm), two are a word.
 struct Half : Pairs<Half> {
   SCANKIT_DEVICE static float widen(unsigned short bits) { return widen_half(bits); }
   SCANKIT_DEVICE static unsigned short narrow(float x) { return narrow_half(x); }

@@ -93,6 +93,7 @@ struct PairWalk {
     at += step;
     return pair;
   }
+  // Rounds a pair and writes it as one access; only called for steps that exist.
   SCANKIT_DEVICE void put(const float (&v)[2]) {
     *reinterpret_cast<typename T::Pair*>(at) = T::narrow_pair(v[0], v[1]);
     at += step;
@@ -218,6 +219,7 @@ struct BackwardPairs {
   }
 
   // Rings of kAhead loads of x and dout, as in forward_segment.
+  // No shuffle and no shared memory: lanes are independent until put_pair_sums.
   SCANKIT_DEVICE void run(PairSums& sums) const {
     // `past`: where the walk ends, so that dx catches up; `end`: the end of the steps that it finds there.
     const int past = place.end + kHistory, end = past < c.length ? past : c.length;
@@ -282,6 +284,7 @@ SCANKIT_DEVICE void put_pair_sums(const BackwardPairsArguments& p, const PairSum
   }
 }
 
+// Lanes without a channel or segment add zeros: put_pair_sums has a barrier for the whole block.
 template <class T, class Kind>
 SCANKIT_DEVICE void backward_segment(const BackwardPairsArguments& p) {
   const Common& c = p.conv.common;
@@ -291,6 +294,7 @@ SCANKIT_DEVICE void backward_segment(const BackwardPairsArguments& p) {
   put_pair_sums(p, sums);
 }
 
+// Grids as the forward's; each block along y writes a slab of its own, also where it has no segment.
 template <class T>
 SCANKIT_DEVICE void backward_pairs(const BackwardPairsArguments& p) {
   if (is_usual(p.conv.common, p.segments.states))

@@ -253,6 +253,7 @@ struct ForwardVector {
   }
 
   // `count` tiles from number `first` on. They may go on into the next batches' rows, over the jumps.
+  // All lanes of a warp walk together: the shuffles in it need all 32.
   SCANKIT_DEVICE void run(int first, int count) const {
     const Index channel = blockIdx.x;
     int batch = first / p.tiles.row;
@@ -304,6 +305,8 @@ struct ForwardVector {
   }
 
   // The final state, once a row's last tile is done: by as many lanes.
+  // It is read from x and `initial` again, which a row needs once: kept in registers it would cost some in
+  // every tile.
   SCANKIT_DEVICE void end_row(Index batch, Index channel) const {
     if (p.conv.final.data == nullptr || lane >= c.width - 1) return;
     put<T>(p.conv.final, batch, channel, lane,
@@ -327,6 +330,7 @@ SCANKIT_DEVICE void forward_whole(const ForwardVectorArguments& p) {
   forward_pieces<T, CallKind<false>>(p);
 }
 
+// Static shared memory: one Stage a warp, in which lanes trade elements for pieces.
 template <class T>
 SCANKIT_DEVICE void forward_single(const ForwardVectorArguments& p) {
   __shared__ Stage stages[kWarps];

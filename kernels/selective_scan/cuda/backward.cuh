@@ -37,6 +37,8 @@ struct BackwardKernel {
   int mine;  // with O::kAsync: of the warp's memory, a lane's first 16 bytes
 
   // Element-wise work: four lanes have a row's 32 steps, and piece i of a lane is eight channels further.
+  // The channel of the lane's piece i, counted from the warp's first one; how many steps of it exist; its
+  // place in bytes within its row; and its first float in an array of rows.
   SCANKIT_DEVICE static int piece_channel(int lane, int i) { return (lane + 32 * i) / 4; }
   SCANKIT_DEVICE int piece_count(int i, int step) const {
     if (piece_channel(lane, i) >= place.channels) return 0;
@@ -54,6 +56,8 @@ struct BackwardKernel {
     else
       return row_of<T>(of, place.batch, place.channel + piece_channel(lane, i));
   }
+  // Once, at the start of the kernel. Of each row the address of the lane's piece 0 at step 0; pieces
+  // further on are a multiple of dim_stride away.
   SCANKIT_DEVICE void fill_table() const {
     const Sequence* in[] = {&g.dout, &c.u, &c.delta, &c.z, &g.out};
     const SequenceOut* out[] = {&g.dz, &g.du, &g.ddelta};
@@ -375,6 +379,7 @@ struct BackwardKernel {
   SCANKIT_DEVICE Index slab_row() const { return Index{segment_index()} * c.batch + place.batch; }
   // Adds up the sums of a channel's four pieces, in four neighbouring lanes, and writes them to the
   // block's row.
+  // The order is that of the lanes, whatever the number of warps: the same bits from run to run.
   SCANKIT_DEVICE void store_channel_sums(const float (&v)[L::kPieces], Index offset) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
@@ -388,6 +393,8 @@ struct BackwardKernel {
   }
   // Reads or writes (kRead) a number for each of the thread's states in the slab at `offset`,
   // whose rows are (dim, states).
+  // Between registers and a slab, which for carry and dA of a sliced kernel is also where they wait from
+  // tile to tile. A thread reads only what it wrote, so no fence is needed.
   template <bool kRead>
   SCANKIT_DEVICE void exchange(float (&v)[L::kChannels][L::kPer], Index offset, Index pitch,
                                int state) const {
@@ -430,6 +437,9 @@ struct BackwardKernel {
     Sum::permute(state.dA, group);
   }
 
+  // The block's tiles from the last one to the first. Barriers a tile: behind the staging of B and C,
+  // behind the scan, and a third one unless O::kTwoBarriers. All threads reach them, those without channels
+  // too.
   SCANKIT_DEVICE void run() {
     float dD[L::kPieces] = {}, dbias[L::kPieces] = {};
     ScanState<L> state = {};
@@ -503,6 +513,8 @@ struct BackwardKernel {
   }
 };
 
+// Shared memory, as BackwardMemory in layout.h counts it: the block's B and C (and their raw pieces), then
+// each warp's own. The kernel object is built from p by reference, as in tiled_forward.
 template <class T, class L, bool kSliced, class O>
 SCANKIT_DEVICE void tiled_backward(const BackwardArguments& p) {
   using K = BackwardKernel<T, L, kSliced, O>;

@@ -115,6 +115,8 @@ struct ChannelSum {
   // one(s, v) adds what register s has to v. kZero: v is zero so far. The upper half is computed
   // and sent first, so that only kValues numbers are alive at each level. A lane is left with
   // kValues values of state(group).
+  // The recursion is over compile-time counts: the compiler flattens it to straight code in which v and
+  // send are registers.
   template <int kFirst, int kCount, bool kZero, class One>
   SCANKIT_DEVICE static void add_states(float (&v)[kValues], const One& one) {
     if constexpr (kCount == 1) {
@@ -153,6 +155,7 @@ struct ChannelSum {
       if (group & bit) at += half;
     return at;
   }
+  // Writes what a lane is left with: kOwn values side by side, 16 bytes at once where there are four.
   SCANKIT_DEVICE static void put(float* to, const float (&v)[kValues]) {
     if constexpr (kOwn == 4) {
       quad_at(to, 0) = make_float4(v[0], v[1], v[2], v[3]);
@@ -166,6 +169,8 @@ struct ChannelSum {
 // From the states h before the tile: those before each of its eight quads, to `kept`. The last quad's own
 // steps are not replayed, as nothing starts behind them. `projections`: B and C of the tile; `held`: what
 // is constant of them (constant.cuh). B's rows are read in the order of the registers.
+// Its results are states of the warp's own channels, each lane its own: no barrier before reverse() reads
+// them.
 template <class L, class M, class H>
 SCANKIT_DEVICE void replay(M memory, float* projections, const float (&A)[L::kChannels][L::kPer],
                            float (&h)[L::kChannels][L::kPer], int group, int q, int lane, const H& held) {
@@ -240,6 +245,8 @@ SCANKIT_DEVICE void reverse_four(const float (&dt)[4], const float (&w)[4], cons
 
 // Quad after quad from the last: the warp's sums of dB and dC to `kept`, those of s and r to their rows
 // (kAdd: added to what other slices left there), a constant B's and C's to own_sums.
+// Called by all lanes, with all of the tile's rows complete. On return the rows of s and r are complete for
+// the warp, the sums in `kept` only behind the caller's barrier.
 template <class L, bool kAdd, class M, class H, class Own>
 SCANKIT_DEVICE void reverse(M memory, float* projections, ScanState<L>& state, int group, int q, int lane,
                             const H& held, Own& own_sums) {

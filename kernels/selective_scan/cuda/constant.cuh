@@ -15,6 +15,7 @@ struct AllVariable {
   static constexpr bool kB = false, kC = false;
 };
 
+// Empty where B and C are variable, so that the kernels pass it along at no cost.
 template <class L, bool kConstant>
 struct Constants {};
 
@@ -57,6 +58,7 @@ struct Held {
 #pragma unroll
     for (int t = 0; t < 4; ++t) v[t] = number;
   }
+  // B (C) of one channel ch and state s of the thread at four steps, in place of a read from shared memory.
   SCANKIT_DEVICE void fill_B(float (&v)[4], int ch, int s) const { repeat(v, of.B[ch][s]); }
   SCANKIT_DEVICE void fill_C(float (&v)[4], int ch, int s) const { repeat(v, of.C[ch][s]); }
 };
@@ -112,6 +114,7 @@ struct Gradients<Held<L, kB, kC>> {
   }
 };
 
+// The Gradients of register s of channel ch: v alone, or v and the thread's own sums.
 template <class H, class L>
 SCANKIT_DEVICE Gradients<AllVariable> gradients_of(float (&v)[8], ConstantSums<L, false>&, int, int) {
   return {v};

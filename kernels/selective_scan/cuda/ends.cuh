@@ -49,6 +49,8 @@ SCANKIT_DEVICE void discretize(const Eight<T>& delta, float bias, bool soft, int
 
 // A of the thread's channels, times log2 e for exp2, from its first state `state` on; 0 for states and
 // channels that do not exist, whose decay is then 1.
+// group, state: the thread's first channel and first state (Layout). A has any strides, also 0: one A for
+// all channels is an expanded tensor.
 template <class L>
 SCANKIT_DEVICE void load_A(float (&A)[L::kChannels][L::kPer], const Common& c, const Place& place, int group,
                            int state) {
@@ -104,6 +106,7 @@ SCANKIT_DEVICE float pass_piece(float carry, float exponent, float own) {
 }
 
 // A piece's ends, [batch][dim][states] fp32, and its sums of dt, [batch][dim], in the workspace.
+// `ends` and `sums` are byte offsets from the workspace, multiples of 256 (reserve in launch_parts.h).
 SCANKIT_DEVICE const float* ends_of(const Segments& s, const void* workspace, const Common& c,
                                     const Place& place, int piece) {
   const auto* all = reinterpret_cast<const float*>(static_cast<const char*>(workspace) + s.ends);
@@ -157,6 +160,7 @@ struct EndsKernel {
   using P = Projections<T, L>;
   static_assert(L::kChannels == 1 && L::kPieces == 1 && P::kCount / 2 <= kEndsWarps * 32);
 
+  // What a lane has under way for the next tile: its piece of each row, and a thread's piece of B or C.
   struct Loaded {
     Eight<T> delta, other, z, projection;  // other: u or dout
   };
@@ -167,6 +171,7 @@ struct EndsKernel {
   int lane, group, q;
   float *shared, *dt, *x;
 
+  // Steps that exist from the lane's piece of the tile at `step` on; 0 for a channel that does not exist.
   SCANKIT_DEVICE int count_at(int step) const {
     return lane / 4 < place.channels ? c.length - step - lane % 4 * 8 : 0;
   }
@@ -177,6 +182,8 @@ struct EndsKernel {
         e, row_of<T>(from, place.batch, place.channel + lane / 4) + (step + lane % 4 * 8) * Index{T::kSize},
         count_at(step));
   }
+  // `aligned` is the same for all threads, so this branch does not diverge; kAligned makes the loads free
+  // of tests.
   SCANKIT_DEVICE void load(Loaded& to, int step) const {
     if (p.aligned)
       load_as<true>(to, step);
@@ -248,6 +255,8 @@ struct EndsKernel {
     }
   }
 
+  // Every thread reaches every barrier: warps without channels compute with zeros until the end and store
+  // nothing.
   SCANKIT_DEVICE void run() {
     float A[1][L::kPer], h[L::kPer] = {}, decay[L::kPer] = {}, sum = 0.0f;
     load_A<L>(A, c, place, group, q * L::kPer);
@@ -286,6 +295,9 @@ struct EndsKernel {
   }
 };
 
+// The body of the ends kernels (entry.cuh), which the planner launches before a scan whose length is cut.
+// grid.x: blocks as find_place has them; grid.y: pieces from p.first on. Dynamic shared memory: EndsMemory
+// (layout.h). It needs __align__(16) for the 16-byte accesses: the default is that of the element type.
 template <class T, bool kReverse, bool kConstant = false>
 SCANKIT_DEVICE void ends_kernel(const EndsArguments& p) {
   using L = Layout<kEndsLanes, kEndsPer, 1>;

@@ -20,6 +20,8 @@
 #define SCANKIT_PARAMETER(type) const __grid_constant__ type
 #endif
 
+// SCANKIT_DTYPE is one of the names of DType, so that host and device name a unit alike; here it becomes
+// the element type of numeric.cuh. Two levels of macros: arguments of ## are not expanded.
 #define SCANKIT_TYPE_F32 Float
 #define SCANKIT_TYPE_F16 Half
 #define SCANKIT_TYPE_BF16 BFloat
@@ -32,6 +34,9 @@
 // planner counts on it (resident_warps in choice.h).
 namespace scankit::selective_scan {
 
+// Each kernel has the launch bounds of its row in variants.def; more threads than the first number fail at
+// launch, and no compiler sees it. Arguments take at most kArgumentCapacity bytes (driver_plan.h) of the 4
+// KB that a kernel's parameters may.
 #ifdef SCANKIT_FORWARD
 #define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
   extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks)        \

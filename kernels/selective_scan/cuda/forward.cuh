@@ -49,6 +49,8 @@ struct ForwardKernel {
   // delta) or scanned (the others). Offsets move on by addition; products of strides would be
   // computed again in each span.
   Index u_at, delta_at, z_at, out_at, out_z_at;
+  // Where x is: the caller's tensor, or the start of the workspace if a backward has this forward find its
+  // states.
   SCANKIT_DEVICE SavedStates states() const {
     return states_of(c, p.forward.x, p.x_in_workspace, p.workspace);
   }
@@ -91,6 +93,8 @@ struct ForwardKernel {
     keep(fewest);
   }
 
+  // The two ways to load the lane's pieces of one row each: all of them exist and are aligned (whole), or
+  // each by its own count.
   SCANKIT_DEVICE void load_pieces(Eight<T> (&to)[L::kPieces], const Sequence& from, Index at) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i)
@@ -120,6 +124,8 @@ struct ForwardKernel {
     const int piece = threadIdx.x + k * blockDim.x;
     return P::count_of(c, piece % P::kCount, 0) - piece / P::kCount * kTile;
   }
+  // Whether the thread has a k-th piece to carry: blocks of few warps have up to kCarried a thread, larger
+  // ones fewer.
   SCANKIT_DEVICE bool has_projection(int k) const {
     if constexpr (O::kConstant) {
       if (P::is_constant(c, (threadIdx.x + k * blockDim.x) % P::kCount)) return false;
@@ -147,6 +153,7 @@ struct ForwardKernel {
     const int piece = threadIdx.x + k * blockDim.x;
     return piece / P::kCount * L::kProjections + P::at(piece % P::kCount);
   }
+  // B and C of the next span to the other buffer, which the barrier of this span made free.
   SCANKIT_DEVICE void store_projections(const Loaded& from, const int (&at)[kCarried], float* to) const {
 #pragma unroll
     for (int k = 0; k < kCarried; ++k) {
@@ -184,6 +191,7 @@ struct ForwardKernel {
     else
       load_partly(z, c.z, z_at, step);
   }
+  // Only what exists is written: a row's end may be another tensor's begin.
   SCANKIT_DEVICE void store_pieces(const SequenceOut& to, Index at, const float (&v)[L::kPieces][8],
                                    int step) const {
     if (whole(step)) {
@@ -223,12 +231,14 @@ struct ForwardKernel {
     }
     store_pieces(f.out_z, out_z_at, v, step);
   }
+  // To the next span. u_at and delta_at have moved on in load(), a span earlier.
   SCANKIT_DEVICE void advance() {
     z_at += kSpan * T::kSize, out_at += kSpan * T::kSize, out_z_at += kSpan * T::kSize;
     keep(z_at), keep(out_at), keep(out_z_at);
   }
 
   // delta_bias or D of each of the lane's pieces; 0 where there is none.
+  // Kept in registers for the whole length: the epilogue and the prologue of each span need them.
   SCANKIT_DEVICE void per_channel(float (&to)[L::kPieces], const float* from) const {
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
@@ -358,6 +368,8 @@ struct ForwardKernel {
   // Any number of states: within a span, one slice after the other adds its part to y; the states of the
   // others wait in shared memory. While a slice is scanned, B and C of the next one are under way to
   // registers; then they go to the other buffer. One barrier a slice and tile.
+  // The length is never cut here: segment_index() is 0. Shared memory grows with the number of slices; the
+  // planner takes fewer warps then (can_run).
   SCANKIT_DEVICE void run_sliced() {
     const int slices = (c.states + L::kSlice - 1) / L::kSlice;
     float bias[L::kPieces], D[L::kPieces];
@@ -414,6 +426,8 @@ struct ForwardKernel {
   }
 };
 
+// p stays in constant memory, since the kernels' parameter is __grid_constant__ (entry.cuh), and a
+// reference to it costs no copy.
 template <class T, class L, bool kSliced, class O>
 SCANKIT_DEVICE void tiled_forward(const ForwardArguments& p) {
   using K = ForwardKernel<T, L, kSliced, O>;

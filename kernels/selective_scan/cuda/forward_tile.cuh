@@ -92,6 +92,8 @@ struct SavePlace {
 };
 // For the chunk that is saved first; `state`: the thread's first one. A vector needs the address and both
 // strides to be multiples of its size, 4, 8 or 16 bytes for one, two or more states a lane.
+// x is any tensor of the caller's, du among them (kept_states.h): nothing is assumed of its strides or
+// where its rows start.
 template <class L>
 SCANKIT_DEVICE SavePlace save_place(const SavedStates& x, bool odd_rows, const Common& c, const Place& place,
                                     Index chunk, int group, int state) {
@@ -107,6 +109,8 @@ SCANKIT_DEVICE SavePlace save_place(const SavedStates& x, bool odd_rows, const C
 }
 // Saves the states after a tile and moves on to the next chunk. `last`: in the last chunk's row, twice as
 // wide, they go to the odd places and zeros to the even ones, as the interface has it.
+// Called by all lanes of a warp, once a tile, after the tile's last step. The only writer of those places:
+// no other block has this channel and chunk.
 template <class L>
 SCANKIT_DEVICE void save_states(SavePlace& x, const Common& c, const Place& place, bool last, int group,
                                 int state, const float (&h)[L::kChannels][L::kPer]) {

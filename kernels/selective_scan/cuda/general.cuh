@@ -134,6 +134,8 @@ SCANKIT_DEVICE void load_some(Eight<T>& e, const char* p, int count) {
   }
 }
 
+// Threads of a block of every general kernel: fixed, so that shared memory is counted the same on host and
+// device.
 inline constexpr int kGeneralThreads = kGeneralWarps * 32;
 
 // What a thread knows of its place, and the loads and stores of both directions. T: the type of u and all
@@ -194,6 +196,8 @@ struct General {
     return row_of<T>(sequence, place.batch, place.channel + lane / 4) +
            (Index{step} + lane % 4 * 8) * Index{T::kSize};
   }
+  // A piece of a row, widened; zeros where it does not exist. Loads are not started ahead as in the plain
+  // kernels: a complex number takes twice the registers, which leaves none for that.
   SCANKIT_DEVICE void fetch(float (&v)[8], const Sequence& from, int step) const {
     Eight<T> e;
     load_some(e, piece_of(from, step), piece_count(step));
@@ -213,6 +217,7 @@ struct General {
     return load_number<kComplex>(from.data + (place.channel + ch) * from.dim_stride +
                                  state * from.state_stride);
   }
+  // A of a state, as it is in memory. make_rate() scales it.
   SCANKIT_DEVICE N rate_of(int state) const {
     return number_of({c.A, c.A_dim_stride, c.A_state_stride}, state);
   }
@@ -258,6 +263,7 @@ struct General {
       }
     }
   }
+  // The same for all threads: callers branch on it around barriers.
   SCANKIT_DEVICE bool has_constant() const {
     return c.constant_B.data != nullptr || c.constant_C.data != nullptr;
   }
@@ -284,6 +290,7 @@ struct General {
   }
 };
 
+// fp32 numbers of a channel's states, numbers_of of params.h on the device.
 SCANKIT_DEVICE Index numbers_of_channel(const Common& c) { return Index{c.states} * (c.complex ? 2 : 1); }
 
 // As states_of in forward_tile.cuh, in numbers of one or two floats. Packed sequences have

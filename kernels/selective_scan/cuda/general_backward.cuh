@@ -148,6 +148,8 @@ struct GeneralBackward : General<T, kComplex> {
   SCANKIT_DEVICE float* own_kept(int quad, int s) const {
     return part(threadIdx.x / 32, quad, 0) + s * kParts * 32 + lane;
   }
+  // The thread's state s before a quad to its place, and back. No barrier: a thread reads only what it
+  // wrote.
   SCANKIT_DEVICE void keep_quad(int quad, int s, const N& h) const {
     own_kept(quad, s)[0] = h.re;
     if constexpr (kComplex) own_kept(quad, s)[32] = h.im;
@@ -327,6 +329,8 @@ struct GeneralBackward : General<T, kComplex> {
       }
     }
   }
+  // Writes them back for the tile before, with dC turned over again: in the workspace it is the gradient
+  // itself.
   SCANKIT_DEVICE void keep_constants(const Pair& states, int first_state) const {
 #pragma unroll
     for (int i = 0; i < kGeneralPer; ++i) {
@@ -405,6 +409,7 @@ struct GeneralBackward : General<T, kComplex> {
   }
 };
 
+// The body of scankit_general_backward_* (entry.cuh).
 template <class T, bool kComplex>
 SCANKIT_DEVICE void general_backward(const GeneralBackwardArguments& p) {
   using K = GeneralBackward<T, kComplex>;

@@ -56,6 +56,8 @@ struct GeneralForward : General<T, kComplex> {
     G::store(f.out_z, v, step);
   }
 
+  // Where a slice's states wait while the others are scanned. Neighbouring threads have neighbouring
+  // floats, so a warp's access is one wavefront of 128 bytes.
   SCANKIT_DEVICE void keep_number(const N& h, int slice, int s) const {
     kept_number(slice, s)[0] = h.re;
     if constexpr (kComplex) kept_number(slice, s)[kGeneralThreads] = h.im;
@@ -117,12 +119,15 @@ struct GeneralForward : General<T, kComplex> {
     if constexpr (kComplex) v.h.im = kept_number(slice, s)[kGeneralThreads];
   }
 
+  // The numbers of a constant B or C for one state, read again for each tile and slice: registers are
+  // scarcer than loads that hit the cache.
   SCANKIT_DEVICE void load_constants(State& v, int state) const {
     if (c.constant_B.data != nullptr) v.B = G::number_of(c.constant_B, state);
     if (c.constant_C.data != nullptr) v.C = G::number_of(c.constant_C, state);
   }
 
   // The sequence, tile by tile. Threads agree on its steps, so all of them reach every barrier.
+  // Barriers: two a slice and tile, around the staging of B and C.
   SCANKIT_DEVICE void run(const ForwardArguments& p) const {
     const SavedStates x = general_states_of(c, p.forward.x, p.x_in_workspace, p.workspace);
     const int slices = (c.states + kGeneralSlice - 1) / kGeneralSlice;
@@ -171,6 +176,8 @@ struct GeneralForward : General<T, kComplex> {
   }
 };
 
+// The body of scankit_general_forward_* (entry.cuh). grid.x: blocks as find_place has them, with the
+// sequence in place of the batch entry where they are packed.
 template <class T, bool kComplex>
 SCANKIT_DEVICE void general_forward(const ForwardArguments& p) {
   using K = GeneralForward<T, kComplex>;

@@ -9,8 +9,13 @@
 
 namespace scankit::selective_scan {
 
+// Every function but the kernels. Always inlined: arrays are passed by reference, and of a real call they
+// would be in local memory, which is global memory.
 #define SCANKIT_DEVICE __device__ __forceinline__
 
+// e^x is 2^(x log2 e), which is what the hardware has. A has kLog2E in it from where it is loaded (load_A),
+// so that a step spends no multiplication on it; a gradient with respect to dt that was made with such an A
+// takes kLn2 at the end, dA does not.
 inline constexpr float kLog2E = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 
@@ -34,6 +39,7 @@ SCANKIT_DEVICE float exp2_approx(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// Infinity for 0 and 0 for infinity, both with the sign of x (PTX ISA, rcp): sigmoid relies on it.
 SCANKIT_DEVICE float rcp_approx(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -73,6 +79,8 @@ SCANKIT_DEVICE float log1p_unit(float e) {
 }
 // max(x, 0) + log1p(e^-|x|), which overflows nowhere. It equals the contract's form with its switch at
 // x = 20: log1p(e^-20) is under half an ulp of 20. fmaxf drops a NaN; the second term keeps it.
+// The contract is torch's softplus with threshold 20 (params.h). kExact: T::kExact of the input's type, or
+// true where an error of dt would show in 16-bit results, too (general_forward.cuh).
 template <bool kExact>
 SCANKIT_DEVICE float softplus(float x) {
   return fmaxf(x, 0.0f) + log1p_unit<kExact>(exp2_approx(-kLog2E * fabsf(x)));
@@ -98,6 +106,7 @@ struct Float {
 struct Half {
   static constexpr int kSize = 2, kWords = 4;
   static constexpr bool kExact = false;
+  // Exact: every half is an fp32 number.
   SCANKIT_DEVICE static void unpack(const unsigned (&w)[4], float (&v)[8]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

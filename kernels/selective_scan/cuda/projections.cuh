@@ -16,6 +16,7 @@ struct Projections {
   static constexpr int kCount = 2 * L::kSlice * 4;  // pieces of eight steps
 
   // A constant B or C (constant.cuh) has no pieces, and its rows in shared memory are not touched.
+  // Asked of the descriptors, which are kernel arguments: the same answer in all threads of a launch.
   SCANKIT_DEVICE static bool is_constant(const Common& c, int piece) {
     if constexpr (kConstant) return (piece < kCount / 2 ? c.constant_B : c.constant_C).data != nullptr;
     return false;
@@ -51,10 +52,14 @@ struct Projections {
   SCANKIT_DEVICE static const char*& address(float* raw, int piece) {
     return reinterpret_cast<const char**>(raw + kCount * 4)[piece];
   }
+  // Fills in the table, once a kernel. A thread writes the entries that it will read itself, so no barrier
+  // follows.
   SCANKIT_DEVICE static void find(float* raw, const Common& c, const Place& place) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x)
       address(raw, piece) = piece / 4 % L::kSlice < c.states ? place_of(c, place, piece, 0) : nullptr;
   }
+  // Asks for a tile's pieces; the caller commits. `aligned`: rows start at 16-byte places and have whole
+  // pieces, else at 8-byte places with whole halves.
   SCANKIT_DEVICE static void ask(float* raw, const Common& c, int step, bool aligned) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
       if (is_constant(c, piece)) continue;
@@ -66,6 +71,8 @@ struct Projections {
         copy_halves(raw + piece * 4, from, count);
     }
   }
+  // The raw pieces to fp32 rows, by the thread that asked for them. Behind it the caller has a barrier:
+  // other threads read the rows.
   SCANKIT_DEVICE static void stage_raw(float* shared, const float* raw, const Common& c) {
     for (int piece = threadIdx.x; piece < kCount; piece += blockDim.x) {
       if (is_constant(c, piece)) continue;

@@ -16,6 +16,8 @@ SCANKIT_DEVICE float4 load_quad(const float* from, Index left) {
 
 // A job without an output has no blocks. Zero slabs leave zeros: that is how the gradients of an empty
 // problem are written.
+// grid.x: the blocks of all jobs, one behind the other; kReduceThreads threads each. Sums in fp32: the
+// slabs are fp32 already.
 SCANKIT_DEVICE void reduce_kernel(const ReduceArguments& p) {
   int j = 0;
   while (j + 1 < kMaxReduceJobs && blockIdx.x >= p.first_block[j + 1]) ++j;

@@ -211,6 +211,8 @@ struct StateLoopBackward : StateLoopTile<T, L> {
 
   SCANKIT_DEVICE int first_step() const { return segment_index() * p.segments.tiles * kTile; }
 
+  // The block's tiles from the last one to the first. What the first tile reads is waited for at once; that
+  // of all others is copied while the tile after it is scanned.
   SCANKIT_DEVICE void run() {
     const Place& place = lanes.place;
     find_rows();

@@ -68,6 +68,7 @@ struct StateLoopTile {
   SCANKIT_DEVICE const char*& projection(int piece) const {
     return reinterpret_cast<const char**>(memory + M::kAddresses)[piece];
   }
+  // The lane's piece of a row at `step`, in global memory.
   template <class S>
   SCANKIT_DEVICE auto piece(const S& of, Row which, int i, int step) const {
     return data_of(of) + row(which, i) + (step + lanes.q * 8) * T::kSize;
@@ -140,11 +141,15 @@ struct StateLoopTile {
     for (int i = 0; i < kCount; ++i) read_quad(start(i), 0, h[i]);
   }
 
+  // A copied piece, widened. Only behind wait_for_copies, and only the lane's own: what another thread
+  // copied needs a barrier, too (PTX ISA, cp.async: completion is seen by the thread that asked).
   SCANKIT_DEVICE void fetch(float (&to)[8], Row which, int i, int step) const {
     const uint4 v = *reinterpret_cast<const uint4*>(raw(which, i, step));
     const unsigned w[4] = {v.x, v.y, v.z, v.w};
     T::unpack(w, to);
   }
+  // Rounds eight values and writes those that exist, as one 16-byte or two 8-byte stores: `halves` promises
+  // the places.
   SCANKIT_DEVICE void store(char* to, const float (&v)[8], int i, int step) const {
     const int count = lanes.count(i, step);
     unsigned w[4];
@@ -218,6 +223,7 @@ struct StateLoopTile {
     }
   }
 
+  // Eight steps of B or C as stage() laid them out, and the two or four floats that are kept of a state.
   SCANKIT_DEVICE static void read_halves(const float* from, float (&v)[8]) {
     const float4 a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 16);
     v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
@@ -256,9 +262,11 @@ struct StateLoopTile {
     }
   }
 
+  // As in backward.cuh. Slabs: dA, dD and the bias's by [segment][batch].
   SCANKIT_DEVICE float* slab(Index offset) const {
     return reinterpret_cast<float*>(reinterpret_cast<Index>(p.workspace) + offset);
   }
+  // A channel's sum over its four lanes; all 32 lanes call it, for the shuffles.
   SCANKIT_DEVICE void put_channel(float v, Index offset, int i) const {
     v += __shfl_xor_sync(0xffffffffu, v, 1);
     v += __shfl_xor_sync(0xffffffffu, v, 2);

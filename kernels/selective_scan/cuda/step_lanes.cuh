@@ -127,8 +127,12 @@ struct StepLanes {
 };
 
 // The forward of few states.
+// A thread has eight steps of kChannels channels in registers, with all of their states. Shared memory and
+// barriers: none, hence any number of warps a block.
 template <class T, class L>
 struct StepLanesForward {
+  // One tile's pieces as they are in memory. Unpacked where they are used: 16-bit pieces take half the
+  // registers until then.
   struct Loaded {
     Eight<T> u[L::kChannels], delta[L::kChannels], z[L::kChannels], B[L::kPer], C[L::kPer];
   };
@@ -157,6 +161,7 @@ struct StepLanesForward {
     lanes.template load<kAligned>(to.C, c.C, data_of(c.C) + C_row, step);
     if (c.z.data != nullptr) lanes.template load<kAligned>(to.z, c.z, data_of(c.z) + z_row, step);
   }
+  // B and C are not: they are few, and all warps of a group read them.
   SCANKIT_DEVICE void ask(int step) const {
     lanes.ask(c.delta, data_of(c.delta) + delta_row, step);
     lanes.ask(c.u, data_of(c.u) + u_row, step);

@@ -32,6 +32,8 @@ struct GroupSum {
   SCANKIT_DEVICE static int first(int group) { return (group & 1) * 8 + (group & 2) * 2 + (group & 4) / 2; }
 };
 
+// A thread's object: p, g and c are the kernel's arguments, everything else registers, but for the table of
+// rows and the sums, which are in shared memory (BackwardMemory<Layout<1, ...>>).
 template <class T, class L>
 struct StepLanesBackward {
   using M = BackwardMemory<L, false, Plain>;
@@ -64,6 +66,8 @@ struct StepLanesBackward {
         memory(shared),
         sums(shared + threadIdx.x / 32 * M::kWarp) {}
 
+  // A row's entry in the table, shared by the four lanes of a channel: a read of one address by several
+  // lanes is one access (CUDA Programming Guide, shared memory: broadcast).
   SCANKIT_DEVICE Index& row(Row which) const {
     return reinterpret_cast<Index*>(sums + 2 * M::kTogether * M::kSums)[which * 8 + lanes.group];
   }
@@ -239,6 +243,7 @@ struct StepLanesBackward {
     }
   }
 
+  // As in backward.cuh: with `direct` the offset is an address and the workspace is null.
   SCANKIT_DEVICE float* slab(Index offset) const {
     return reinterpret_cast<float*>(reinterpret_cast<Index>(p.workspace) + offset);
   }
@@ -261,6 +266,8 @@ struct StepLanesBackward {
     }
   }
 
+  // The block's tiles from the last one to the first. put_sums needs all warps, so they meet every
+  // kTogether tiles and at the end; in between they may drift apart.
   SCANKIT_DEVICE void run() {
     State state = {};
     const Place& place = lanes.place;

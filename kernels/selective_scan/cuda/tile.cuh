@@ -25,6 +25,8 @@ struct Place {
 // Takes blockIdx.x apart: channel tile fastest, then group, then batch (Tiling in arguments.h). A warp
 // behind the group's last channel has no channels, but still takes part in staging and barriers; its
 // `channel` is one that exists, so that addresses made from it stay in range.
+// warp_channels: channels of a warp, from the layout. blockIdx.x is below 2^31, which the planner has
+// checked (block_count); grid.y ends at 65535 and has segments.
 SCANKIT_DEVICE Place find_place(const Common& common, const Tiling& tiling, int warp_channels) {
   const unsigned block = blockIdx.x, tiles = tiling.tiles_per_group, groups = common.groups;
   Place place;
@@ -165,6 +167,7 @@ SCANKIT_DEVICE void store_piece(bool aligned, char* p, const float (&v)[8], int 
 #ifdef SCANKIT_EMULATED
 SCANKIT_DEVICE void prefetch(const char*) {}
 #else
+// A hint: nothing depends on whether the line comes.
 SCANKIT_DEVICE void prefetch(const char* p) { asm volatile("prefetch.L2 [%0];" ::"l"(p)); }
 #endif
 
@@ -224,6 +227,8 @@ SCANKIT_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_group 0;" ::
 
 // A 16-bit piece from an 8-byte place, in two halves. `count` elements of it exist, a multiple of four
 // (`halves` of the arguments).
+// Two copies, as cp.async takes an address that is a multiple of its size (PTX ISA, cp.async): of 16 bytes
+// these rows would have to start at 16-byte places.
 SCANKIT_DEVICE void copy_halves(float* to, const char* from, int count) {
   copy_8_bytes(to, from, count > 0);
   copy_8_bytes(to + 2, from + 8, count > 4);
@@ -232,6 +237,9 @@ SCANKIT_DEVICE void copy_halves(float* to, const char* from, int count) {
 // Rows in shared memory: fp32, kPitch floats apart, one step a float. Four steps (a quad) are one 16-byte
 // access, so `step` is a multiple of four.
 SCANKIT_DEVICE float4& quad_at(float* row, int step) { return *reinterpret_cast<float4*>(row + step); }
+// One row's piece as two 16-byte accesses. Shared memory has 32 banks of 4 bytes (CUDA Programming Guide),
+// and a warp's 16-byte accesses are served eight lanes at a time: what eight neighbouring lanes touch
+// decides about conflicts, hence kPitch.
 SCANKIT_DEVICE void read_eight(float* row, float (&v)[8]) {
   const float4 a = quad_at(row, 0), b = quad_at(row, 4);
   v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
@@ -250,6 +258,8 @@ template <class T, class S>
 SCANKIT_DEVICE Index offset_of(const S& s, int batch, Index channel) {
   return (batch * s.batch_stride + channel * s.dim_stride) * T::kSize;
 }
+// A sequence's data, by bytes: all offsets in the kernels are in bytes, since the element type is a
+// template argument and not the pointer's.
 SCANKIT_DEVICE const char* data_of(const Sequence& s) { return static_cast<const char*>(s.data); }
 SCANKIT_DEVICE char* data_of(const SequenceOut& s) { return static_cast<char*>(s.data); }
 template <class T>
@@ -266,6 +276,8 @@ SCANKIT_DEVICE char* row_of(const SequenceOut& s, int batch, Index channel) {
 // three shuffles for four lanes instead of eight. Afterwards lane q has in v[0] the sum for step q & 3
 // (four lanes and more), in v[0] and v[1] those for steps 2q and 2q + 1 (two lanes), or all four (one
 // lane). All 32 lanes must call it.
+// The mask of the shuffles names all 32 lanes, and each of them must execute it (CUDA Programming Guide,
+// warp shuffle functions): callers never return or branch by lane before.
 template <int kLanes>
 SCANKIT_DEVICE void sum_lanes(float (&v)[4], int q) {
   constexpr unsigned kAll = 0xffffffffu;
@@ -321,6 +333,8 @@ SCANKIT_DEVICE void load_states(float (&h)[kPer], const float* p, int count) {
   for (int s = 0; s < kPer; ++s) h[s] = s < count ? p[s] : 0.0f;
 }
 // Writes all of them, as vectors, to a place that is aligned for that.
+// p is a multiple of 4 kPer bytes, at most of 16 (save_place tests it): a vector access at any other place
+// is an error of the whole context, not a slow one.
 template <int kPer>
 SCANKIT_DEVICE void write_states(float* p, const float (&h)[kPer]) {
   static_assert(kPer == 1 || kPer == 2 || kPer % 4 == 0);

@@ -40,6 +40,7 @@ SCANKIT_DEVICE float load_one(const void* from, Index at) {
   T::unpack(e.w, v);
   return v[0];
 }
+// Rounds one value to T; the other seven of the pack are dropped likewise.
 template <class T>
 SCANKIT_DEVICE void store_one(void* to, Index at, float value) {
   const float v[8] = {value};
@@ -107,6 +108,8 @@ SCANKIT_DEVICE void update_states(const UpdateArguments& p, int batch, int chann
 }
 
 // grid.x: `blocks` blocks for each batch entry, kUpdateThreads / lanes channels each.
+// A block is kUpdateThreads threads, p.lanes of them a channel: a channel never spans two warps, as lanes
+// is a power of two up to 32.
 template <class T>
 SCANKIT_DEVICE void update_kernel(const UpdateArguments& p) {
   const int batch = static_cast<int>(blockIdx.x / p.blocks), tile = static_cast<int>(blockIdx.x % p.blocks);
