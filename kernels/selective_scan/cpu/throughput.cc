@@ -23,7 +23,7 @@ namespace scankit::selective_scan {
 namespace {
 
 // What an element and state costs, for real A and variable B and C, counted in forward_task.h and
-// backward_task.h. Forward: dt A and input B; h and y. Backward: those of h once more, C dy + carry, dy h,
+// backward_scan.h. Forward: dt A and input B; h and y. Backward: those of h once more, C dy + carry, dy h,
 // carry a, dh input, q, three sums, and an addition each for the sums of dB and dC over the channels. What
 // is done once for each element (softplus, the gate, transposing) is not counted, so that the real
 // fractions are a little higher.
