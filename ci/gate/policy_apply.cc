@@ -22,6 +22,24 @@ const CauseRule* rule_of(const Policy& policy, Cause cause) {
 // ISO dates of one length compare as text. The last day is included.
 bool is_open(const CauseRule& rule, const std::string& today) { return today <= rule.allowed_until; }
 
+// The severity of a finding under the policy. Its own rule decides, else the nearest rule of a cause that it follows from,
+// else fail_on. Nothing else in scankit changes the severity that the circumstances of a finding give it.
+Severity severity_by_policy(const Policy& policy, const Finding& finding, const CauseRule* own,
+                            const CauseRule* above, const std::string& today) {
+  const CauseRule* rule = own != nullptr ? own : above;
+  // From here on an error is what fails.
+  if (rule == nullptr)
+    return finding.severity() >= severity_of(policy.fail_on) ? Severity::Error : finding.severity();
+  // An expired allowance leaves the severity of the rule.
+  const bool allowed = !rule->allowed_until.empty() && is_open(*rule, today);
+  const Severity wanted = allowed ? Severity::Note : severity_of(rule->severity);
+  // What its circumstances make milder, a copy that nothing loads for instance, is no fault under any policy. A symptom
+  // weighs no more than what it follows from.
+  const Severity most =
+      own != nullptr ? severity_under(finding.circumstances).value_or(Severity::Error) : finding.severity();
+  return std::min(wanted, most);
+}
+
 // Applies the rules to single findings. It needs the findings of the whole report, in which each
 // symptom knows its cause: a symptom of an allowed cause is allowed with it.
 class Applied {
@@ -29,42 +47,24 @@ class Applied {
   Applied(const Policy& policy, std::string today, std::vector<Finding> found)
       : policy_(policy), today_(std::move(today)), found_(std::move(found)) {}
 
-  // A rule for the cause itself, else one for a cause above it, else fail_on.
   void to(Finding& finding) const {
-    const CauseRule* rule = rule_of(policy_, finding.cause);
-    if (rule != nullptr) return by_rule(*rule, finding);
-    rule = rule_above(finding);
-    if (rule != nullptr) return by_cause(*rule, finding);
-    // From here on an error is what fails.
-    if (finding.severity() >= severity_of(policy_.fail_on)) finding.severity_override = Severity::Error;
+    const CauseRule* own = rule_of(policy_, finding.cause);
+    const CauseRule* above = own == nullptr ? rule_above(finding) : nullptr;
+    finding.policy_severity = severity_by_policy(policy_, finding, own, above, today_);
+    if (own != nullptr && !own->allowed_until.empty()) show_allowance(*own, finding);
+    if (above != nullptr) finding.because_of = above->cause;
   }
 
  private:
-  // An expired allowance leaves the severity of the rule, and the summary says so.
-  void by_rule(const CauseRule& rule, Finding& finding) const {
-    // What the doctor itself lowered, a copy that nothing loads for instance, is no fault under any policy.
-    const Severity wanted =
-        std::min(severity_of(rule.severity), finding.severity_override.value_or(Severity::Error));
-    if (rule.allowed_until.empty()) {
-      finding.severity_override = wanted;
-    } else if (is_open(rule, today_)) {
-      finding.severity_override = Severity::Note;
+  void show_allowance(const CauseRule& rule, Finding& finding) const {
+    if (is_open(rule, today_)) {
       finding.summary =
           message("{} (allowed until {}: {})", finding.summary, rule.allowed_until, rule.reason);
-    } else {
-      finding.severity_override = wanted;
-      finding.summary =
-          message("{} (its allowance expired on {}: {})", finding.summary, rule.allowed_until, rule.reason);
-      if (!finding.demanded_by) finding.demanded_by = FileLine{policy_.file, rule.line};
+      return;
     }
-  }
-
-  // A symptom weighs no more than what it follows from.
-  void by_cause(const CauseRule& rule, Finding& finding) const {
-    finding.because_of = rule.cause;
-    const bool allowed = !rule.allowed_until.empty() && is_open(rule, today_);
-    const Severity most = allowed ? Severity::Note : severity_of(rule.severity);
-    finding.severity_override = std::min(most, finding.severity());
+    finding.summary =
+        message("{} (its allowance expired on {}: {})", finding.summary, rule.allowed_until, rule.reason);
+    if (!finding.demanded_by) finding.demanded_by = FileLine{policy_.file, rule.line};
   }
 
   // The rule of the nearest cause above this finding that the policy names and that was found. The number

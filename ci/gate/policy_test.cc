@@ -197,7 +197,7 @@ Report found() {
        .subject = "n",
        .module = "n",
        .summary = "nobody needs it",
-       .severity_override = Severity::Note}};
+       .circumstances = {Circumstance::OnlyNearbyFilesNeedIt}}};
   report.outcomes.push_back(outcome);
   return report;
 }

@@ -28,6 +28,9 @@ ban 'the shell is never asked: pass an argument list to doctor/base/process.h' '
 ban 'JSON that people may see goes through json_document() of doctor/model/plain_json.h' "\.dump\([0-9], ' ', false" "${main_sources[@]}" \
   ':!doctor/model/plain_json.h'
 
+ban 'checks name circumstances, and doctor/model/severity.cc decides; only a policy may overrule it' \
+  'policy_severity = ' "${main_sources[@]}" ':!ci/gate/policy_apply.cc'
+
 # Users sit behind mirrors: their own installer knows the index. A host in a file would be the wrong one.
 hosts='py''pi\.org|pythonhosted\.org|download\.pytorch\.org|deb\.deb''ian\.org|archive\.ubuntu\.com|conda\.ana''conda\.org|ngc\.nvidia\.com|developer\.download\.nvidia'
 hits=$(git ls-files -co --exclude-standard | xargs -r -d '\n' grep -HnIE -- "$hosts" || true)

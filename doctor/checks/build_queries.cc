@@ -47,7 +47,7 @@ Finding build_finding(const Snapshot& snapshot, Cause cause, Message summary) {
   // Nobody knows before CMake runs which libtorch it will find.
   const bool of_this_torch = builds_no_python_module(snapshot).empty();
   if (!tree.asked && (!of_this_torch || already_installed(snapshot)))
-    finding.severity_override = Severity::Warning;
+    finding.circumstances.push_back(Circumstance::BuildNotRequested);
   return finding;
 }
 

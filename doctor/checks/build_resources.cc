@@ -67,7 +67,7 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
               jobs, tools.jobs_from, gigabytes(jobs * each, Round::Up), gigabytes(room, Round::Down)));
   // How much a file takes shows only when it is compiled; below the minimum of any file the
   // failure is certain.
-  if (jobs * kLeast <= room) finding.severity_override = Severity::Warning;
+  if (jobs * kLeast <= room) finding.circumstances.push_back(Circumstance::LeastNeedFits);
   finding.evidence = {{"/build_tools/value/jobs", std::to_string(tools.jobs)},
                       {"/memory/value/available", std::to_string(memory.available)}};
   if (memory.cgroup_limit)
@@ -145,7 +145,7 @@ CheckResult build_fits_disk(const Snapshot& snapshot) {
     Finding finding = build_finding(snapshot, Cause::DiskFull, shortage_in_words(place, need));
     // The first compiler certainly fails on such a disk; several fail only if they run at the same
     // time as planned.
-    if (place.free >= one_job(snapshot, place)) finding.severity_override = Severity::Warning;
+    if (place.free >= one_job(snapshot, place)) finding.circumstances.push_back(Circumstance::LeastNeedFits);
     const std::string pointer = "/build_tools/value/places/" + std::to_string(i);
     finding.evidence = {{pointer + "/path", place.path}, {pointer + "/free", std::to_string(place.free)}};
     finding.fixes = build_fixes(snapshot, fix_for(snapshot, place, need));
@@ -194,8 +194,7 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
       snapshot, Cause::CrossDeviceLink,
       message("{} moves a downloaded wheel with os.rename, and {} and {} are different file systems",
               snapshot.sources.value.build_file, sources->path, temporary->path));
-  // Only a warning, because the move happens only if a ready wheel exists for this environment.
-  finding.severity_override = Severity::Warning;
+  finding.circumstances.push_back(Circumstance::OnlyWithPrebuiltWheel);
   const std::string list = "/build_tools/value/places/";
   for (const BuildPlace* place : {sources, temporary}) {
     const auto i = std::to_string(place - snapshot.build_tools.value.places.data());

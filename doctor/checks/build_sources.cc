@@ -123,8 +123,7 @@ CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
   Finding finding = build_finding(snapshot, Cause::TorchMissingAtBuild, "");
   finding.evidence = {{"/sources/value/imports_torch", "true"}};
   if (here) {
-    // Only a warning: without isolation, the build works.
-    finding.severity_override = Severity::Warning;
+    finding.circumstances.push_back(Circumstance::OnlyInIsolatedBuild);
     finding.summary = message(
         "{} imports torch, which is not in its build requirements: an isolated build, the default of "
         "pip and uv, fails at that import",
@@ -167,7 +166,7 @@ CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
         "an isolated build, the default of pip and uv, compiles against the newest torch that satisfies "
         "\"{}\", which may differ from the installed {}",
         requirement, torch.version);
-  if (!cpu && fits != false) finding.severity_override = Severity::Warning;
+  if (!cpu && fits != false) finding.circumstances.push_back(Circumstance::IsolatedBuildMayFit);
   finding.evidence = {{"/sources/value/build_requires/" + std::to_string(i), requirement},
                       {"/torch/value/version", torch.version}};
   if (cpu) finding.evidence.push_back({"/build_tools/value/cpu_index", "true"});

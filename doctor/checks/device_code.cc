@@ -161,7 +161,7 @@ void judge_device_code(const Snapshot& snapshot, const DeviceCode& code, const S
 
 // Dao-AILab/causal-conv1d issues 105 and 106: the sm_103 code that nvcc 13 makes of its kernels computes
 // wrong numbers, the code for sm_100 the right ones on the same card. Nothing is known about other
-// kernels, so this is a note and not a verdict.
+// kernels.
 void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& result) {
   for (std::size_t i = 0; gpu.sm == 103 && i < code.images->size(); ++i) {
     const DeviceImage& image = (*code.images)[i];
@@ -178,7 +178,7 @@ void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& r
                       {gpu.pointer() + "/sm", gpu.gpu->sm}},
          .fixes = {Advice{
              message("compare its results with a reference on that GPU, or rebuild for sm_100 only")}},
-         .severity_override = Severity::Note});
+         .circumstances = {Circumstance::KnownOfOtherKernels}});
     return;
   }
 }

@@ -90,10 +90,9 @@ extern const Check kLogExplained{
               result.unknown.push_back(message("line {} of the log: {}", hit.line, hit.meaning));
             if (!cause) continue;
             Finding finding = log_finding(snapshot, log, i, *cause);
-            // What ended the log is an error, however mild its cause usually is. Everything else in the
-            // log is a note.
-            finding.severity_override = hit.role == "root" ? Severity::Error : Severity::Note;
-            root = root || hit.role == "root";
+            const bool ended = hit.role == "root";
+            finding.circumstances = {ended ? Circumstance::EndedLog : Circumstance::MentionedInLog};
+            root = root || ended;
             result.findings.push_back(std::move(finding));
           }
           if (!root && result.unknown.empty())
@@ -136,7 +135,7 @@ void join_log(Report& report) {
     Finding* other = partner(finding);
     if (other == nullptr) return false;
     other->evidence.insert(other->evidence.end(), finding.evidence.begin(), finding.evidence.end());
-    other->severity_override = std::max(finding.severity(), other->severity());
+    if (finding.severity() == Severity::Error) other->circumstances.push_back(Circumstance::ConfirmedByLog);
     other->summary =
         clauses_of({other->summary, message("confirmed by line {} of the log", line_of(finding))});
     return true;

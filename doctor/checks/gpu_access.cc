@@ -73,7 +73,7 @@ CheckResult gpus_visible(const Snapshot& snapshot) {
                     value, n),
       .evidence = {{"/environment/CUDA_VISIBLE_DEVICES", set->text}},
       .fixes = {SetEnvironment{"CUDA_VISIBLE_DEVICES", ""}}};
-  if (on_purpose) finding.severity_override = Severity::Note;
+  if (on_purpose) finding.circumstances.push_back(Circumstance::HiddenOnPurpose);
   result.findings.push_back(finding);
   return result;
 }
@@ -117,24 +117,27 @@ std::string library_path_without(const Snapshot& snapshot, const std::string& fo
 }
 
 // A finding that CUDA has no working libcuda.
-Finding unusable(const Snapshot& snapshot, Message summary, Evidence evidence, Fix fix) {
-  Finding finding{.cause = Cause::NoDriverLibcuda,
-                  .subject = "libcuda.so.1",
-                  .module = "torch",
-                  .summary = std::move(summary),
-                  .evidence = {std::move(evidence)},
-                  .fixes = {std::move(fix)}};
-  // Without a module that computes on a GPU this may be intended: a container for CPU work on a
-  // host with GPUs.
+Finding unusable(Message summary, Evidence evidence, Fix fix) {
+  return {.cause = Cause::NoDriverLibcuda,
+          .subject = "libcuda.so.1",
+          .module = "torch",
+          .summary = std::move(summary),
+          .evidence = {std::move(evidence)},
+          .fixes = {std::move(fix)}};
+}
+
+// Without a module that computes on a GPU, a missing libcuda may be intended.
+Finding missing(const Snapshot& snapshot, Message summary, Evidence evidence, Fix fix) {
+  Finding finding = unusable(std::move(summary), std::move(evidence), std::move(fix));
   const auto code = device_code(snapshot);
   if (std::ranges::none_of(code, [](const DeviceCode& of) { return of.module != "torch"; }))
-    finding.severity_override = Severity::Note;
+    finding.circumstances.push_back(Circumstance::NoModuleUsesGpus);
   return finding;
 }
 
 Finding no_driver(const Snapshot& snapshot) {
   const auto gpus = seen_gpus(snapshot);
-  return unusable(
+  return missing(
       snapshot,
       message("{} has no NVIDIA driver ({}), so CUDA finds no device", gpus.front().name(),
               why_missing(snapshot.driver)),
@@ -156,9 +159,8 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
   } else if (driver.libcuda_kind == "stub") {
     const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
     const std::string rest = library_path_without(snapshot, path_dirname(driver.libcuda));
-    // Nobody puts a stub before the driver on purpose, so this stays an error.
+    // Nobody puts a stub before the driver on purpose.
     result.findings.push_back(unusable(
-        snapshot,
         variable
             ? message("because of LD_LIBRARY_PATH the loader uses {}, a stub for the linker: it loads, but "
                       "every CUDA call fails",
@@ -170,9 +172,8 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
         variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
                  : Fix{Advice{message(
                        "remove the directory of the stub from /etc/ld.so.conf.d and run ldconfig")}}));
-    result.findings.back().severity_override.reset();
   } else if (driver.libcuda.empty()) {
-    result.findings.push_back(unusable(
+    result.findings.push_back(missing(
         snapshot,
         snapshot.os.value.container.empty()
             ? message("the kernel module of driver {} is loaded, but libcuda.so.1 was not found",
@@ -188,7 +189,7 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
                 : message(
                       "start the container with its GPUs (docker run --gpus all, or the nvidia runtime)")}));
   } else if (driver.libcuda_reached == "not by the loader") {
-    result.findings.push_back(unusable(
+    result.findings.push_back(missing(
         snapshot,
         message("{} exists, but neither LD_LIBRARY_PATH nor the loader's cache leads to it", driver.libcuda),
         {"/driver/value/libcuda", driver.libcuda},

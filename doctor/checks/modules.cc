@@ -61,7 +61,7 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
   finding.fixes = module_fixes(snapshot, module, message("build {} for this Python and torch", module));
   const auto nearby = [&](std::size_t i) { return is_only_nearby(snapshot, snapshot.importers.value[i]); };
   if (!importers.empty() && !was_asked_for(snapshot, module) && std::ranges::all_of(importers, nearby)) {
-    finding.severity_override = Severity::Note;
+    finding.circumstances.push_back(Circumstance::OnlyNearbyFilesNeedIt);
     finding.summary =
         message("{}; no installed package needs it, only files in the current directory do", finding.summary);
   }
@@ -293,15 +293,16 @@ Finding harmless(const Copy& winner, const std::vector<Copy>& others) {
       .module = winner->module,
       .summary = message_n(n, "{} other file of {} is on the path and is not used",
                            "{} other files of {} are on the path and are not used", n, winner->module),
-      .fixes = {Advice{message("move the unused files away")}},
-      .severity_override = Severity::Note};
+      .fixes = {Advice{message("move the unused files away")}}};
+  bool other_may_win = false;
   for (const Copy& other : others) {
     finding.evidence.push_back(other.at("path", other->path));
     // Which of two different files wins depends on the directory and the variables of the shell that
-    // starts Python, so this is a warning and not a note.
-    if (other->shadowed && !same_content(*winner, *other) && !is_covered_on_purpose(winner, other))
-      finding.severity_override = Severity::Warning;
+    // starts Python.
+    other_may_win |=
+        other->shadowed && !same_content(*winner, *other) && !is_covered_on_purpose(winner, other);
   }
+  finding.circumstances = {other_may_win ? Circumstance::OtherCopyMayWin : Circumstance::UnusedCopy};
   return finding;
 }
 

@@ -97,7 +97,7 @@ std::optional<Finding> masked(const Snapshot& snapshot, std::size_t at, const Of
               package, import_statement(import), import_place(import), name, import.called_at, problem));
 }
 
-// An import without a guard that fails. If no code that was read reaches the file, it is only a note.
+// An import without a guard that fails. It may be in a file that no code that was read reaches.
 std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const Offering& offering) {
   const PackageImport& import = snapshot.packages.value.imports[at];
   // Other checks report modules under diagnosis and packages that are not installed.
@@ -114,7 +114,7 @@ std::optional<Finding> unguarded(const Snapshot& snapshot, std::size_t at, const
                                     import_statement(import), import_place(import), problem)
                           : message("{} does `{}` ({}), but {}; importing that file fails", package,
                                     import_statement(import), import_place(import), problem));
-  if (!import.reached) finding.severity_override = Severity::Note;
+  if (!import.reached) finding.circumstances.push_back(Circumstance::NoImportReachesIt);
   return finding;
 }
 
@@ -275,7 +275,7 @@ std::optional<Finding> not_as_pinned(const Snapshot& snapshot) {
               "called",
               user->target_version, pin),
       {{"/packages/value/imports/" + std::to_string(at) + "/target_version", user->target_version}});
-  finding.severity_override = Severity::Warning;
+  finding.circumstances.push_back(Circumstance::OtherThanPinned);
   return finding;
 }
 

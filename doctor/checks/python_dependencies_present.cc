@@ -191,7 +191,7 @@ Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
                   .summary = "",
                   .evidence = {},
                   .fixes = {},
-                  .severity_override = Severity::Note};
+                  .circumstances = {Circumstance::NoImportReachesIt}};
   for (const Absence& absence : quiet) {
     const MissingRequirement& asked = snapshot.missing_requirements.value[absence.requirements.front()];
     if (finding.subject.empty()) {
@@ -214,8 +214,7 @@ Finding unused(const Snapshot& snapshot, const std::vector<Absence>& quiet) {
   return finding;
 }
 
-// An error if it ends an import, a warning if an import failed that nothing depends on, a note if only
-// metadata asks for it.
+// What ends an import, what ended one that nothing depends on, and what only metadata asks for.
 CheckResult python_dependencies_present(const Snapshot& snapshot) {
   CheckResult result;
   std::vector<Absence> quiet;
@@ -229,7 +228,7 @@ CheckResult python_dependencies_present(const Snapshot& snapshot) {
       Finding finding =
           dependency_finding(snapshot, package, absence,
                              root_of(snapshot, snapshot.observations.value[absence.observations.front()]));
-      finding.severity_override = Severity::Warning;
+      finding.circumstances.push_back(Circumstance::NothingNeedsTheImport);
       result.findings.push_back(std::move(finding));
     }
   }

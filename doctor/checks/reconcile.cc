@@ -27,7 +27,7 @@ void withdraw(Report& report, const Observation& seen) {
     if (check == nullptr || !check->confirmed_by_import) continue;
     for (Finding& finding : outcome.findings) {
       if (finding.module != seen.module || finding.severity() != Severity::Error) continue;
-      finding.severity_override = Severity::Note;
+      finding.circumstances.push_back(Circumstance::ImportWorked);
       finding.summary = seen.file.empty()
                             ? message("{} - withdrawn: its import was observed to work", finding.summary)
                             : message("{} - withdrawn: its import was observed to work from {}",
@@ -105,8 +105,7 @@ void add_as_read(Outcome& outcome, const Snapshot& snapshot, const Observation& 
        .summary = message("{}: {}", import_in_words(seen), seen.reading),
        .evidence = {{"/observations/value/" + std::to_string(at) + "/message", seen.message}},
        .fixes = module_fixes(snapshot, seen.module, table_text(info(cause).next_step)),
-       // It has ended an import, however mild the cause usually is.
-       .severity_override = Severity::Error});
+       .circumstances = {Circumstance::EndedImport}});
   outcome.state = CheckState::Found;
 }
 
@@ -146,14 +145,15 @@ bool names_another_part(const Report& report, const AskedPackage& package, const
 }
 
 // Compiled parts of a package that imports all the same, or fails because something else is missing, are
-// a loss but not the reason. Their errors become warnings.
+// a loss but not the reason.
 void weigh_parts(Report& report, const AskedPackage& package, const Observation& seen) {
   const bool imports = seen.outcome == "ok", lacks = lacks_another(package, seen);
   for (Outcome& outcome : report.outcomes)
     for (Finding& finding : outcome.findings) {
       if (!lies_in(&package, finding) || finding.severity() != Severity::Error) continue;
       if (!imports && !lacks && !names_another_part(report, package, seen, finding)) continue;
-      finding.severity_override = Severity::Warning;
+      finding.circumstances.push_back(imports ? Circumstance::PackageImportsWithoutIt
+                                              : Circumstance::AnotherReasonFailed);
       if (imports)
         finding.summary = message("{}; `import {}` still works, without the contents of this file",
                                   finding.summary, package.name);

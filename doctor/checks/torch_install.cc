@@ -276,14 +276,14 @@ bool fails_for_want_of_torch(const Observation& seen, const Extension& file) {
          });
 }
 
-Finding import_order_finding(const Copy& copy, Message summary) {
+Finding import_order_finding(const Copy& copy, Circumstance circumstance, Message summary) {
   Finding finding{.cause = Cause::TorchNotImportedFirst,
                   .subject = copy->path,
                   .module = copy->module,
                   .summary = std::move(summary),
                   .evidence = {},
                   .fixes = {ImportTorchFirst{copy->module}},
-                  .severity_override = Severity::Error};
+                  .circumstances = {circumstance}};
   for (std::size_t i = 0; i < copy->needs_torch_first.size(); ++i)
     finding.evidence.push_back(copy.at("needs_torch_first", i, "", copy->needs_torch_first[i]));
   return finding;
@@ -295,7 +295,7 @@ void seen_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
     const Observation* seen = seen_package(snapshot, package.name);
     if (seen == nullptr || !fails_for_want_of_torch(*seen, *copy)) continue;
     Finding finding = import_order_finding(
-        copy,
+        copy, Circumstance::ImportedBeforeTorch,
         message("`import {}` fails: it reaches {} before anything has imported torch, which provides {}",
                 package.name, copy->module, join(copy->needs_torch_first)));
     const auto at = static_cast<std::size_t>(seen - snapshot.observations.value.data());
@@ -311,11 +311,12 @@ void read_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
     if (!importer.before_torch || importer.in_function) continue;
     const Observation* package = seen_package(snapshot, importer.package);
     if (package != nullptr) continue;  // what was seen says more
+    const bool nearby = is_only_nearby(snapshot, importer);
     Finding finding = import_order_finding(
-        copy, message("{}:{} imports {} before anything has imported torch, which provides {}", importer.file,
-                      importer.line, copy->module, join(copy->needs_torch_first)));
+        copy, nearby ? Circumstance::OnlyNearbyFilesNeedIt : Circumstance::ImportedBeforeTorch,
+        message("{}:{} imports {} before anything has imported torch, which provides {}", importer.file,
+                importer.line, copy->module, join(copy->needs_torch_first)));
     finding.evidence.push_back({"/importers/value/" + std::to_string(i) + "/file", importer.file});
-    if (is_only_nearby(snapshot, importer)) finding.severity_override = Severity::Note;
     findings.push_back(std::move(finding));
   }
 }

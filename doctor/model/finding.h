@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "doctor/base/message.h"
+#include "doctor/model/severity.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
-
-enum class Severity { Note, Warning, Error };
 
 // The catalogue: append-only slugs, one line each in causes.def.
 enum class Cause {
@@ -79,10 +78,11 @@ struct Finding {
   Message summary;      // one sentence that holds the numbers
   std::vector<Evidence> evidence;
   std::vector<Fix> fixes;
-  std::optional<Cause> because_of;            // a symptom of that cause
-  std::optional<Severity> severity_override;  // a note about a copy that nothing loads; what ended a log
-  std::optional<FileLine> demanded_by;        // the line of a spec or lock that the environment does not meet
-  Severity severity() const { return severity_override.value_or(info(cause).severity); }
+  std::optional<Cause> because_of;          // a symptom of that cause
+  Circumstances circumstances;              // what makes it graver or milder than its cause usually is
+  std::optional<FileLine> demanded_by;      // the line of a spec or lock that the environment does not meet
+  std::optional<Severity> policy_severity;  // set by apply_policy() (ci/gate/policy_apply.cc) and nobody else
+  Severity severity() const;                // decided in severity.cc, from the cause and the two above
 };
 
 enum class CheckState { Passed, Found, NotApplicable, Unknown, Crashed };

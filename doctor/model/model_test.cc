@@ -59,5 +59,30 @@ TEST(Causes, HaveUniqueSlugsThatLeadBack) {
   EXPECT_FALSE(cause_from_slug("no_such_cause"));
 }
 
+TEST(Severity, IsThatOfTheCauseWithoutCircumstances) {
+  EXPECT_EQ(Finding{.cause = Cause::ImportCrash}.severity(), Severity::Error);
+  EXPECT_EQ(Finding{.cause = Cause::NinjaMissing}.severity(), Severity::Warning);
+  EXPECT_EQ(Finding{.cause = Cause::TorchNotImportedFirst}.severity(), Severity::Note);
+}
+
+TEST(Severity, IsDecidedByTheWeightiestCircumstanceWhateverTheOrder) {
+  const auto severity = [](Circumstances circumstances) {
+    return Finding{.cause = Cause::NinjaMissing, .circumstances = std::move(circumstances)}.severity();
+  };
+  EXPECT_EQ(severity({Circumstance::UnusedCopy}), Severity::Note);
+  EXPECT_EQ(severity({Circumstance::EndedImport}), Severity::Error);
+  EXPECT_EQ(severity({Circumstance::EndedImport, Circumstance::ImportWorked}), Severity::Note);
+  EXPECT_EQ(severity({Circumstance::ImportWorked, Circumstance::EndedImport}), Severity::Note);
+  EXPECT_EQ(severity({Circumstance::ImportWorked, Circumstance::ConfirmedByLog}), Severity::Error);
+}
+
+TEST(Severity, IsThatOfAPolicyWhereThereIsOne) {
+  EXPECT_EQ((Finding{.cause = Cause::ImportCrash,
+                     .circumstances = {Circumstance::ConfirmedByLog},
+                     .policy_severity = Severity::Note}
+                 .severity()),
+            Severity::Note);
+}
+
 }  // namespace
 }  // namespace scankit

@@ -222,7 +222,12 @@ std::optional<Severity> severity_of(const std::string& word) {
   return std::nullopt;
 }
 
-// The opposite of finding_json(). The severity is stored only where it differs from the catalogue's.
+Circumstance reported_as(Severity severity) {
+  if (severity == Severity::Error) return Circumstance::ReportedAsError;
+  return severity == Severity::Warning ? Circumstance::ReportedAsWarning : Circumstance::ReportedAsNote;
+}
+
+// The opposite of finding_json(). The circumstances are not in the JSON: what they made of the cause is.
 Result<Finding> finding_of(const ParsedJson& json) {
   const std::string slug = json_text(json, "cause");
   const auto cause = cause_from_slug(slug);
@@ -233,7 +238,7 @@ Result<Finding> finding_of(const ParsedJson& json) {
                   .subject = json_text(json, "subject"),
                   .module = json_text(json, "module"),
                   .summary = json_text(json, "summary")};
-  if (*severity != info(*cause).severity) finding.severity_override = severity;
+  if (*severity != info(*cause).severity) finding.circumstances = {reported_as(*severity)};
   finding.because_of = cause_from_slug(json_text(json, "because_of"));
   for (const ParsedJson& evidence : json.at("evidence"))
     finding.evidence.push_back({json_text(evidence, "fact"), json_text(evidence, "value")});

@@ -222,8 +222,7 @@ void check_locked_driver(Outcome& outcome, const LockView& view) {
   Finding finding =
       lock_finding(view, Cause::DriftLockMachine, "driver",
                    message("{} locks {} {}, but found {}", view.file, "driver", locked.driver, driver.value));
-  finding.severity_override =
-      is_older ? Severity::Warning : Severity::Note;  // a newer one runs what an older one ran
+  finding.circumstances = {is_older ? Circumstance::OlderThanLocked : Circumstance::NotOlderThanLocked};
   finding.evidence.push_back({"/driver/value/version", driver.value});
   drifted(outcome, std::move(finding));
 }
@@ -243,7 +242,7 @@ void check_locked_gpus(Outcome& outcome, const LockView& view) {
     Finding finding = lock_finding(
         view, Cause::DriftLockMachine, gpu,
         message("a GPU of type {} was found, but {} contains none of that type", gpu, view.file));
-    finding.severity_override = Severity::Note;  // whether the code runs there is the doctor's question
+    finding.circumstances = {Circumstance::GpuNotLocked};
     drifted(outcome, std::move(finding));
   }
 }
@@ -323,7 +322,7 @@ Outcome locked_machine(const LockView& view) {
     Finding finding = lock_finding(view, Cause::DriftLockMachine, here.libc.value.kind,
                                    message("{} locks {} {}, but found {}", view.file, locked.libc,
                                            locked.libc_version, here.libc.value.version));
-    finding.severity_override = Severity::Warning;  // what needs the newer one is named by the doctor
+    finding.circumstances = {Circumstance::OlderThanLocked};
     drifted(outcome, std::move(finding));
   }
   check_locked_driver(outcome, view);

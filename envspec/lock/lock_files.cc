@@ -48,7 +48,7 @@ void compare_distribution(Outcome& outcome, const LockView& view, const LockedDi
         message("{} locks {} {}, but {} is installed", view.file, locked.name, locked.version, here->version);
     finding.evidence.push_back({"/distributions/value/" + std::to_string(index) + "/version", here->version});
   }
-  if (is_installers_own(locked.name)) finding.severity_override = Severity::Note;
+  if (is_installers_own(locked.name)) finding.circumstances = {Circumstance::InstallersOwnPackage};
   drifted(outcome, std::move(finding));
 }
 
@@ -77,7 +77,7 @@ Outcome locked_packages(const LockView& view) {
                      message("{} {} is installed but is not in {}", name, extra.version, view.file));
     finding.evidence.push_back({"/distributions/value/" + std::to_string(index) + "/version", extra.version});
     finding.fixes = {Advice{message("uninstall it, or lock it: scankit env lock")}};
-    if (is_installers_own(name)) finding.severity_override = Severity::Note;
+    if (is_installers_own(name)) finding.circumstances = {Circumstance::InstallersOwnPackage};
     drifted(outcome, std::move(finding));
   }
   return outcome;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/model/severity.h"
+
+#include <algorithm>
+
+#include "doctor/model/finding.h"
+
+namespace scankit {
+namespace {
+
+struct CircumstanceRow {
+  Circumstance circumstance;
+  Severity severity;
+};
+
+// In the order of their weight.
+const std::vector<CircumstanceRow>& circumstance_rows() {
+  static const std::vector<CircumstanceRow> rows = {
+#define CIRCUMSTANCE(id, severity) {Circumstance::id, Severity::severity},
+#include "doctor/model/circumstances.def"
+#undef CIRCUMSTANCE
+  };
+  return rows;
+}
+
+}  // namespace
+
+bool has(const Circumstances& circumstances, Circumstance wanted) {
+  return std::ranges::find(circumstances, wanted) != circumstances.end();
+}
+
+std::optional<Severity> severity_under(const Circumstances& circumstances) {
+  for (const CircumstanceRow& row : circumstance_rows())
+    if (has(circumstances, row.circumstance)) return row.severity;
+  return std::nullopt;
+}
+
+// A CI policy decides before the circumstances, and they before the catalogue of causes.
+Severity Finding::severity() const {
+  if (policy_severity) return *policy_severity;
+  return severity_under(circumstances).value_or(info(cause).severity);
+}
+
+}  // namespace scankit
