@@ -30,6 +30,8 @@ ban 'JSON that people may see goes through json_document() of doctor/model/plain
 
 ban 'checks name circumstances, and doctor/model/severity.cc decides; only a policy may overrule it' \
   'policy_severity = ' "${main_sources[@]}" ':!ci/gate/policy_apply.cc'
+ban 'what a finding follows from is decided in root_cause.cc, by root_cause.def' '\bbecause_of = ' "${main_sources[@]}" \
+  ':!doctor/checks/root_cause.cc' ':!ci/gate/policy_apply.cc' ':!doctor/report/json.cc'
 
 # Users sit behind mirrors: their own installer knows the index. A host in a file would be the wrong one.
 hosts='py''pi\.org|pythonhosted\.org|download\.pytorch\.org|deb\.deb''ian\.org|archive\.ubuntu\.com|conda\.ana''conda\.org|ngc\.nvidia\.com|developer\.download\.nvidia'

@@ -76,7 +76,7 @@ Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, cons
                    library ? Evidence{"/driver/value/libcuda_version", version}
                            : Evidence{"/driver/value/version", version}},
       .fixes = std::move(fixes),
-      .because_of = Cause::DriverTooOld};
+      .circumstances = {Circumstance::DriverCannotUnpack}};
 }
 
 // The version of the driver half that unpacks and reads images, which is libcuda's, as evidence.

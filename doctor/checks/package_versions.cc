@@ -71,7 +71,7 @@ Finding make(const Snapshot& snapshot, std::size_t at, const Offering& offering,
                   .evidence = {{pointer + "/file", import.file}, {pointer + "/target", import.target}},
                   .fixes = sibling_fixes(snapshot, import, offering)};
   finding.evidence.insert(finding.evidence.end(), offering.evidence.begin(), offering.evidence.end());
-  if (!offering.lacks.empty()) finding.because_of = Cause::MissingPythonDependency;
+  if (!offering.lacks.empty()) finding.circumstances.push_back(Circumstance::LacksDependency);
   if (!import.masked_value.empty())
     finding.evidence.push_back({pointer + "/masked_value", import.masked_value});
   return finding;

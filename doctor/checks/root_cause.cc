@@ -25,11 +25,29 @@ constexpr std::array kRank{
 #undef RANK
 };
 
+struct Origin {
+  Circumstance circumstance;
+  Cause cause;
+};
+constexpr std::array kOrigins{
+#define FOLLOWS(circumstance, cause) Origin{Circumstance::circumstance, Cause::cause},
+#include "doctor/checks/root_cause.def"
+#undef FOLLOWS
+};
+
 std::size_t rank(Cause cause) {
   return static_cast<std::size_t>(std::ranges::find(kRank, cause) - kRank.begin());
 }
 
 bool is_error(const Finding& finding) { return finding.severity() == Severity::Error; }
+
+// The cause that a circumstance of the symptom names, if `present(cause)`.
+template <class Present>
+std::optional<Cause> origin_of(const Finding& symptom, const Present& present) {
+  for (const Origin& origin : kOrigins)
+    if (has(symptom.circumstances, origin.circumstance) && present(origin.cause)) return origin.cause;
+  return std::nullopt;
+}
 
 // The cause among `others` that `symptom` is a sign of.
 std::optional<Cause> cause_of(const Finding& symptom, const std::vector<Finding>& others) {
@@ -38,8 +56,9 @@ std::optional<Cause> cause_of(const Finding& symptom, const std::vector<Finding>
              return other.cause == cause && other.module == symptom.module && is_error(other);
            });
   };
-  if (symptom.because_of && present(*symptom.because_of))
-    return symptom.because_of;  // the check knows better
+  if (const auto origin = origin_of(symptom, present)) return origin;
+  // Decided before: by the report that was read back, or by a policy that lowers a symptom with its cause.
+  if (symptom.because_of && present(*symptom.because_of)) return symptom.because_of;
   for (const Link& link : kLinks)
     if (link.symptom == symptom.cause && present(link.cause)) return link.cause;
   // A name that became None, and a slow way taken, show that an import failed: for each reason that stands
@@ -98,9 +117,16 @@ std::vector<Finding> linked_findings(const Report& report) {
   std::vector<Finding> all;
   for (const Outcome& outcome : report.outcomes)
     all.insert(all.end(), outcome.findings.begin(), outcome.findings.end());
-  for (Finding& finding : all)
+  for (Finding& finding : all) {
+    const auto found = [&](Cause cause) {
+      return std::ranges::any_of(
+          all, [&](const Finding& other) { return other.cause == cause && other.module == finding.module; });
+    };
     if (is_error(finding) || finding.cause == Cause::SpeedSlowPath)
       finding.because_of = cause_of(finding, all);
+    else if (!finding.because_of)
+      finding.because_of = origin_of(finding, found);
+  }
 
   const auto key = [&](const Finding& finding) {
     return std::tuple(-static_cast<int>(finding.severity()), module_order(report.snapshot, finding.module),

@@ -9,8 +9,8 @@ namespace scankit {
 
 // Fills report.findings (each symptom behind its cause, the root first) and report.verdict from report.outcomes and the
 // snapshot. Repeatable: whoever adds, removes or weighs outcomes afterwards (a policy, a selection of modules) calls it again.
-// `because_of` that a check has set is kept where that cause was found too; every other one is decided here, by
-// root_cause.def.
+// No check sets `because_of`: it is decided here, by root_cause.def. One that was decided before is kept
+// where that cause is still an error: that of a report that was read back, and of a symptom that a policy lowered.
 void decide_root_cause(Report& report);
 
 // The first half of it: the findings of all outcomes, the gravest first, each with the cause that it follows from. For

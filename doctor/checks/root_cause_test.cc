@@ -79,6 +79,22 @@ TEST(RootCause, OfANameThatBecameNoneIsAnImportThatFails) {
             (Lines{"transformers_incompatible a", "silent_none_causal_conv1d a"}));
 }
 
+// Code that the driver cannot unpack is there; code that does not exist is no consequence of an old driver.
+TEST(RootCause, FollowsACircumstanceWhereItsCauseWasFound) {
+  const Finding old_driver{.cause = Cause::DriverTooOld, .module = "a"};
+  const Finding no_code{.cause = Cause::NoKernelImage, .module = "a"};
+  const Finding packed{
+      .cause = Cause::NoKernelImage, .module = "a", .circumstances = {Circumstance::DriverCannotUnpack}};
+  EXPECT_EQ(order({packed, old_driver}), (Lines{"driver_too_old a", "no_kernel_image a < driver_too_old"}));
+  EXPECT_EQ(order({no_code, old_driver}), (Lines{"driver_too_old a", "no_kernel_image a"}));
+  EXPECT_EQ(order({packed}), (Lines{"no_kernel_image a"}));
+  // A symptom that became milder is still one.
+  Finding milder = packed;
+  milder.circumstances.push_back(Circumstance::PackageImportsWithoutIt);
+  EXPECT_EQ(order({milder, old_driver}), (Lines{"driver_too_old a", "no_kernel_image a < driver_too_old"}));
+  EXPECT_EQ(order({milder}), (Lines{"no_kernel_image a"}));
+}
+
 TEST(Verdict, IsBrokenByAnErrorAlone) {
   EXPECT_EQ(verdict(report()), Verdict::Healthy);
   EXPECT_EQ(verdict(report({{.cause = Cause::NinjaMissing, .module = "a"}})), Verdict::Healthy);

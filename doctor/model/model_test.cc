@@ -74,6 +74,9 @@ TEST(Severity, IsDecidedByTheWeightiestCircumstanceWhateverTheOrder) {
   EXPECT_EQ(severity({Circumstance::EndedImport, Circumstance::ImportWorked}), Severity::Note);
   EXPECT_EQ(severity({Circumstance::ImportWorked, Circumstance::EndedImport}), Severity::Note);
   EXPECT_EQ(severity({Circumstance::ImportWorked, Circumstance::ConfirmedByLog}), Severity::Error);
+  // One that only says what the finding follows from hides no other.
+  EXPECT_EQ(severity({Circumstance::LacksDependency}), Severity::Warning);
+  EXPECT_EQ(severity({Circumstance::LacksDependency, Circumstance::ImportWorked}), Severity::Note);
 }
 
 TEST(Severity, IsThatOfAPolicyWhereThereIsOne) {

@@ -10,13 +10,15 @@ namespace {
 
 struct CircumstanceRow {
   Circumstance circumstance;
-  Severity severity;
+  std::optional<Severity> severity;
 };
 
 // In the order of their weight.
 const std::vector<CircumstanceRow>& circumstance_rows() {
+  constexpr std::optional<Severity> Note = Severity::Note, Warning = Severity::Warning,
+                                    Error = Severity::Error, Usual = std::nullopt;
   static const std::vector<CircumstanceRow> rows = {
-#define CIRCUMSTANCE(id, severity) {Circumstance::id, Severity::severity},
+#define CIRCUMSTANCE(id, severity) {Circumstance::id, severity},
 #include "doctor/model/circumstances.def"
 #undef CIRCUMSTANCE
   };
@@ -31,7 +33,7 @@ bool has(const Circumstances& circumstances, Circumstance wanted) {
 
 std::optional<Severity> severity_under(const Circumstances& circumstances) {
   for (const CircumstanceRow& row : circumstance_rows())
-    if (has(circumstances, row.circumstance)) return row.severity;
+    if (row.severity && has(circumstances, row.circumstance)) return row.severity;
   return std::nullopt;
 }
 
