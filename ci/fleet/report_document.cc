@@ -204,8 +204,10 @@ void add_measures(Metrics& metrics, const FleetReport& report) {
           {{"node", one.node}, {"measure", one.measure}, {"disturbed", one.disturbed ? "yes" : "no"}},
           fmt::format("{:.4f}", one.value / one.median));
   metrics.family("median", "Median over all nodes");
-  for (const Measure& measure : report.medians)
-    metrics.sample({{"measure", measure.name}, {"unit", measure.unit}}, fmt::format("{:.6g}", measure.value));
+  for (const Measure& measure : report.medians) {
+    const std::string value = fmt::format("{:.6g}", measure.value);
+    metrics.sample({{"measure", measure.name}, {"unit", measure.unit}}, value);
+  }
 }
 
 std::vector<Metric> metrics_of(const FleetReport& report, int exit_status) {

@@ -74,7 +74,7 @@ Problem problem_of(const Finding& finding, const Snapshot& snapshot) {
                   .more = "scankit explain " + slug,
                   .place = finding.demanded_by};
   if (finding.because_of) {
-    problem.because_of = info(*finding.because_of).slug;
+    problem.follows_from = info(*finding.because_of).slug;
     return problem;
   }
   for (const Fix& fix : finding.fixes)

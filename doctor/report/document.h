@@ -50,7 +50,7 @@ struct Problem {
   std::string subject;  // file, package, node or case
   std::string module;   // the module that it concerns; may be empty
   std::vector<std::string> told;  // what happened, a sentence each
-  std::string because_of;  // the rule of the problem that it follows from; such a one comes after its cause
+  std::string follows_from;  // the rule of the problem that it follows from; such a one comes after its cause
   std::vector<Repair> repairs;  // empty where it follows from another: that one's repair removes it
   std::vector<Evidence> evidence;
   std::string more;               // the command that explains it; may be empty

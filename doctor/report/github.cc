@@ -35,7 +35,7 @@ Annotation annotation_of(const std::vector<Problem>& problems, std::size_t at) {
   for (std::size_t i = 0; i < problem.told.size(); ++i)
     text += (i == 0 ? ": " : "%0A") + github_message(problem.told[i]);
   std::size_t followers = 0;
-  for (std::size_t i = at + 1; i < problems.size() && !problems[i].because_of.empty(); ++i)
+  for (std::size_t i = at + 1; i < problems.size() && !problems[i].follows_from.empty(); ++i)
     if (++followers <= kMostFollowers)
       text += "%0A" + github_message("follows from it: " + problems[i].rule + ", " + problems[i].subject);
   if (followers > kMostFollowers)
@@ -75,7 +75,7 @@ std::string annotations_of(const Document& document) {
     levels[0].push_back({"scankit: " + title, github_message(text)});
   const auto& problems = document.problems;
   for (std::size_t i = 0; i < problems.size(); ++i)
-    if (i == 0 || problems[i].because_of.empty())
+    if (i == 0 || problems[i].follows_from.empty())
       levels[static_cast<std::size_t>(problems[i].severity)].push_back(annotation_of(problems, i));
   for (const OpenQuestion& open : document.open)
     if (open.could_hide_error)

@@ -89,12 +89,12 @@ std::string evidence_html(const Problem& problem) {
 // What follows from another problem is indented.
 std::string html(const Problem& problem) {
   std::string out = "<section class=\"finding " + std::string(severity_word(problem.severity)) +
-                    (problem.because_of.empty() ? "" : " symptom") + "\">\n<h3><span class=\"word\">" +
+                    (problem.follows_from.empty() ? "" : " symptom") + "\">\n<h3><span class=\"word\">" +
                     xml_escaped(severity_name(problem.severity)) + "</span> " + xml_escaped(problem.title) +
                     " " + html(Span{problem.rule, true}) + "</h3>\n";
-  if (!problem.because_of.empty())
+  if (!problem.follows_from.empty())
     out += paragraph("<span class=\"soft\">" + xml_escaped(say("because of")) + "</span> " +
-                     html(Span{problem.because_of, true}));
+                     html(Span{problem.follows_from, true}));
   out += paragraph(html(Span{problem.subject, true}));
   for (const std::string& sentence : problem.told) out += paragraph(xml_escaped(sentence));
   for (const Repair& repair : problem.repairs)

@@ -52,10 +52,10 @@ std::string evidence_details(const Problem& problem) {
 
 // What follows from another problem gets a smaller heading.
 std::string markdown(const Problem& problem) {
-  std::string out = (problem.because_of.empty() ? "#### " : "##### ") + severity_name(problem.severity) +
+  std::string out = (problem.follows_from.empty() ? "#### " : "##### ") + severity_name(problem.severity) +
                     ": " + markdown_code(problem.rule) + "\n\n**" + markdown_escaped(problem.title) + "**";
-  if (!problem.because_of.empty())
-    out += " (" + say("because of {}", markdown_code(problem.because_of)) + ")";
+  if (!problem.follows_from.empty())
+    out += " (" + say("because of {}", markdown_code(problem.follows_from)) + ")";
   out += "\n\n" + markdown_code(problem.subject) + "\n\n";
   for (const std::string& sentence : problem.told) out += markdown_escaped(sentence) + "\n\n";
   out += repairs_of(problem);

@@ -47,7 +47,7 @@ Json location(const Problem& problem, const std::string& environment) {
 std::string message(const Problem& problem) {
   std::string words;
   for (const std::string& sentence : problem.told) words += (words.empty() ? "" : " ") + sentence;
-  if (!problem.because_of.empty()) words += " Because of " + problem.because_of + ".";
+  if (!problem.follows_from.empty()) words += " Because of " + problem.follows_from + ".";
   for (const Repair& repair : problem.repairs)
     words += " Repair: " + (repair.command.empty() ? repair.sentence : repair.command) + ".";
   return words;
@@ -81,7 +81,7 @@ Json result_of(const Problem& problem, std::size_t rule, const std::string& envi
   for (const Evidence& evidence : problem.evidence)
     result["properties"]["evidence"].push_back(
         {{"fact", plain(evidence.fact, false)}, {"value", plain(evidence.value, false)}});
-  if (!problem.because_of.empty()) result["properties"]["because_of"] = problem.because_of;
+  if (!problem.follows_from.empty()) result["properties"]["because_of"] = problem.follows_from;
   return result;
 }
 

@@ -238,9 +238,10 @@ std::vector<Metric> metrics_of(const Validation& v, int exit_status) {
     cases.samples.push_back({{{"device", key.first}, {"state", key.second}}, std::to_string(n)});
   Metric times{"validation_seconds", "Median time of a pass of the module", {}};
   for (const Timing& t : v.timings)
-    if (const double ms = milliseconds(t); ms > 0)
-      times.samples.push_back(
-          {{{"device", t.device}, {"pass", shape_name(t)}}, fmt::format("{:.6g}", ms * 1e-3)});
+    if (const double ms = milliseconds(t); ms > 0) {
+      const std::string seconds = fmt::format("{:.6g}", ms * 1e-3);
+      times.samples.push_back({{{"device", t.device}, {"pass", shape_name(t)}}, seconds});
+    }
   Metric info{
       "info",
       "What was validated",
