@@ -9,6 +9,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/cli.h"
+#include "doctor/cli/run.h"
 #include "doctor/command_line/help.h"
 #include "doctor/shell/cli.h"
 #include "envspec/cli/cli.h"
@@ -29,10 +30,11 @@ void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>&
       ->type_name("LANGUAGE");
   app.set_version_flag("-V,--version", std::string("scankit ") + kToolVersion, say("print the version"));
   app.require_subcommand(0, 1);
-  note(app, {.examples = {"scankit doctor", "scankit doctor --log build.log", "scankit fix",
-                          "scankit validate", "scankit help doctor"},
+  note(app, {.examples = {"scankit run -- python train.py", "scankit doctor", "scankit doctor --log build.log", "scankit fix",
+                          "scankit validate"},
              .statuses = {},
              .trailing = {}});
+  add_run_command(app, exit_status, words);
   add_doctor_commands(app, exit_status);
   add_builder_commands(app, exit_status, machine_of_spec);
   add_env_commands(app, exit_status);

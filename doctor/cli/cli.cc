@@ -21,6 +21,16 @@ std::string check_report(const std::string& wish) { return report_problem(wish, 
 
 }  // namespace
 
+void add_look_options(CLI::App& command, ShowOptions& options) {
+  command.add_option("--color", options.color, say("when to use colour [default: auto]"))
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command.add_flag("-v,--verbose", options.verbose,
+                   say("show all evidence, every copy and every check that passed"));
+  command
+      .add_flag("-q,--quiet", options.quiet, say("print only the verdict and the command that repairs it"))
+      ->excludes("--verbose");
+}
+
 void add_report_options(CLI::App& command, ShowOptions& options) {
   command.add_flag("--json", options.json, say("print JSON on standard output"));
   command
@@ -41,13 +51,7 @@ void add_show_options(CLI::App& command, ShowOptions& options, int status) {
         .add_option("--fail-on", options.fail_on,
                     say("lowest severity that makes the exit status {} [default: error]", status))
         ->check(CLI::IsMember({"error", "warning", "note", "never"}));
-  command.add_option("--color", options.color, say("when to use colour [default: auto]"))
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  command.add_flag("-v,--verbose", options.verbose,
-                   say("show all evidence, every copy and every check that passed"));
-  command
-      .add_flag("-q,--quiet", options.quiet, say("print only the verdict and the command that repairs it"))
-      ->excludes("--verbose");
+  add_look_options(command, options);
 }
 
 void check_show_options(const ShowOptions& options) {

@@ -28,6 +28,7 @@ void add_report_options(CLI::App& command, ShowOptions& options);
 // Adds --json, --report, --fail-on, --color, -v and -q. `status` is the exit status that --fail-on
 // decides about; kExitClean leaves --fail-on out.
 void add_show_options(CLI::App& command, ShowOptions& options, int status);
+void add_look_options(CLI::App& command, ShowOptions& options);  // of these --color, -v and -q
 void check_show_options(const ShowOptions& options);  // throws CLI::ValidationError where they clash
 
 // Prints the answer, writes the reports, and returns the exit status of printing and writing alone. At most one thing is printed

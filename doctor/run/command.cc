@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/run/command.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+
+namespace scankit {
+namespace {
+
+// The text after "#!" that is read at most: the kernel's limit is 256 bytes (BINPRM_BUF_SIZE).
+constexpr std::size_t kFirstLine = 256;
+
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// Why a file that exists cannot be started although nothing forbids it (ENOENT): what its first line or its
+// ELF header names is missing.
+NotStarted missing_interpreter(const std::string& file) {
+  const auto line = shebang(file);
+  if (line.empty())
+    return {{Errc::NotFound, say("cannot run {}: the loader that it names does not exist", file),
+             say("it was built for another system")},
+            kNotExecutable};
+  return {{Errc::NotFound, say("cannot run {}: its interpreter {} does not exist", file, line.front()),
+           say("create the environment again: it was moved, or its Python was removed")},
+          kNotExecutable};
+}
+
+NotStarted why_not_started(const std::string& word, int number) {
+  const char* path = std::getenv("PATH");
+  const std::string file =
+      command_file(word, path == nullptr ? "/bin:/usr/bin" : path, current_directory());
+  if (number == ENOENT && !file.empty()) return missing_interpreter(file);
+  if (number == ENOENT && word.find(' ') != std::string::npos)
+    return {{Errc::NotFound, say("command not found: '{}'", word),
+             say("write the command and its arguments as separate words, without quotes around them")},
+            kNotFound};
+  if (number == ENOENT || number == ENOTDIR)
+    return {{Errc::NotFound, say("command not found: {}", word), ""}, kNotFound};
+  if (is_directory(file))
+    return {{Errc::PermissionDenied, say("cannot run {}: it is a directory", word), ""}, kNotExecutable};
+  if (number == EACCES)
+    return {{Errc::PermissionDenied, say("cannot run {}: permission denied", word),
+             say("a program must be executable: chmod +x {}", shell_quoted(file))},
+            kNotExecutable};
+  return {{Errc::Io, say("cannot run {}: {}", word, std::strerror(number)), ""}, kNotExecutable};
+}
+
+// In the child. Returns errno; execvp(3) gives a script without "#!" to /bin/sh, as shells do.
+int become_command(char* const* words, const sigset_t& mask, const Streams& streams, pid_t parent) {
+  die_with_parent(parent);
+  for (const auto& [index, number] : {std::pair(streams.out, STDOUT_FILENO), {streams.err, STDERR_FILENO}})
+    if (index >= 0) ::dup2(streams.relayed[static_cast<std::size_t>(index)].childs.get(), number);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  ::execvp(words[0], words);
+  return errno;
+}
+
+}  // namespace
+
+std::variant<pid_t, NotStarted> start_command(const std::vector<std::string>& words, const sigset_t& mask,
+                                              Streams& streams) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  // Closed by a successful exec; otherwise the number of the error comes through it.
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return why_not_started(words[0], errno);
+  const Descriptor failure(ends[0]);
+  Descriptor failure_end(ends[1]);
+  // A low number would be overwritten by the standard streams of the child.
+  if (failure_end.get() <= 2) failure_end = Descriptor(::fcntl(ends[1], F_DUPFD_CLOEXEC, 3));
+  const pid_t parent = ::getpid(), pid = ::fork();
+  if (pid == 0) {
+    const int number = become_command(pointers.data(), mask, streams, parent);
+    (void)!::write(failure_end.get(), &number, sizeof(number));
+    ::_exit(kNotFound);
+  }
+  if (pid < 0) return why_not_started(words[0], errno);
+  failure_end = Descriptor();
+  for (RelayedStream& stream : streams.relayed) stream.childs = Descriptor();
+  int number = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(failure.get(), &number, sizeof(number));
+  } while (got < 0 && errno == EINTR);
+  if (got != sizeof(number)) return pid;
+  return why_not_started(words[0], number);
+}
+
+std::string command_file(const std::string& word, const std::string& path, const std::string& folder) {
+  if (word.empty()) return "";
+  if (word.find('/') != std::string::npos) {
+    const std::string file = path_join(folder, word);
+    return ::access(file.c_str(), F_OK) == 0 ? file : "";
+  }
+  std::string forbidden;
+  for (const std::string& entry : split(path, ":")) {
+    // An empty entry means the current directory (execvp(3)).
+    const std::string file = path_join(folder, path_join(entry.empty() ? "." : entry, word));
+    if (is_directory(file) || ::access(file.c_str(), F_OK) != 0) continue;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+    if (forbidden.empty()) forbidden = file;
+  }
+  return forbidden;
+}
+
+std::vector<std::string> shebang(const std::string& file) {
+  const Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, kFirstLine> bytes{};
+  const ssize_t got = fd.get() < 0 ? -1 : ::read(fd.get(), bytes.data(), bytes.size());
+  const std::string_view text(bytes.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  if (!text.starts_with("#!")) return {};
+  const std::string_view line = trimmed(text.substr(2, text.find('\n') - 2));
+  const auto space = line.find_first_of(" \t");
+  if (space == std::string_view::npos) return {std::string(line)};
+  return {std::string(line.substr(0, space)), std::string(trimmed(line.substr(space)))};
+}
+
+}  // namespace scankit

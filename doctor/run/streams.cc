@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/run/streams.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace scankit {
+namespace {
+
+// Never a number from 0 to 2: scankit may have been started with a standard stream closed.
+Descriptor above_standard(int fd) {
+  if (fd > 2 || fd < 0) return Descriptor(fd);
+  Descriptor moved(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  ::close(fd);
+  return moved;
+}
+
+bool same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_rdev == b.st_rdev;
+}
+
+// The inner terminal is not the command's controlling terminal: that stays the outer one, with its ^C, ^Z and
+// foreground group. It has the modes of the outer one, without output processing (OPOST), which the outer
+// one does: done twice, each "\n" would become "\r\r\n".
+bool open_terminal(RelayedStream& stream) {
+  stream.ours = above_standard(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  // No grantpt(3): devpts gives the user the terminal.
+  if (stream.ours.get() < 0 || ::unlockpt(stream.ours.get()) != 0) return false;
+#ifdef TIOCGPTPEER
+  // Opens the other end without its path: /dev/pts may belong to another mount namespace.
+  stream.childs = above_standard(::ioctl(stream.ours.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+#endif
+  if (stream.childs.get() < 0) {
+    char path[64];
+    if (::ptsname_r(stream.ours.get(), path, sizeof(path)) != 0) return false;
+    stream.childs = above_standard(::open(path, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  }
+  if (stream.childs.get() < 0) return false;
+  if (::tcgetattr(stream.outer, &stream.modes) != 0) return false;
+  stream.modes.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+  if (::tcsetattr(stream.childs.get(), TCSANOW, &stream.modes) != 0) return false;
+  return ::tcgetattr(stream.ours.get(), &stream.modes) == 0;
+}
+
+bool open_pipe(RelayedStream& stream) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  stream.ours = above_standard(ends[0]);
+  stream.childs = above_standard(ends[1]);
+  return stream.ours.get() >= 0 && stream.childs.get() >= 0;
+}
+
+std::uint64_t end_of_file(int fd, const struct stat& info) {
+  const bool appends = (::fcntl(fd, F_GETFL) & O_APPEND) != 0;
+  const off_t at = appends ? info.st_size : ::lseek(fd, 0, SEEK_CUR);
+  return static_cast<std::uint64_t>(std::max<off_t>(at, 0));
+}
+
+// Index of the new stream in `streams.relayed`, -1 if the descriptor stays as it is.
+int relay(int fd, const struct stat& info, Streams& streams) {
+  RelayedStream stream;
+  stream.outer = fd;
+  stream.terminal = S_ISCHR(info.st_mode) && ::isatty(fd) != 0;
+  if (S_ISREG(info.st_mode)) streams.files.push_back({fd, end_of_file(fd, info)});
+  if (!stream.terminal && !S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode)) return -1;
+  if (!(stream.terminal ? open_terminal(stream) : open_pipe(stream))) return -1;
+  ::fcntl(stream.ours.get(), F_SETFL, O_NONBLOCK);
+  streams.relayed.push_back(std::move(stream));
+  return static_cast<int>(streams.relayed.size()) - 1;
+}
+
+// The end of a file that the command wrote. Our descriptor may be open for writing only, so it is opened
+// again through /proc; where the user may not read it, nothing is known of it.
+std::string end_of(const DirectFile& file) {
+  const Descriptor fd(
+      ::open(("/proc/self/fd/" + std::to_string(file.descriptor)).c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) return "";
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size <= file.from) return "";
+  const std::uint64_t length = std::min<std::uint64_t>(size - file.from, KeptOutput::kEnd);
+  std::string bytes(static_cast<std::size_t>(length), '\0');
+  const ssize_t got = ::pread(fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(size - length));
+  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return bytes;
+}
+
+// Bytes read at once, and written at once: a pipe for which poll(2) reports POLLOUT takes PIPE_BUF bytes
+// without blocking (pipe(7)).
+constexpr std::size_t kReadAtOnce = 64u << 10, kWrittenAtOnce = 4096;
+
+void close_stream(RelayedStream& stream) {
+  stream.open = false;
+  stream.ours = Descriptor();
+}
+
+}  // namespace
+
+void read_stream(RelayedStream& stream) {
+  stream.pending.resize(kReadAtOnce);
+  stream.written = 0;
+  const ssize_t got = ::read(stream.ours.get(), stream.pending.data(), kReadAtOnce);
+  const int number = errno;
+  stream.pending.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  stream.kept.append(stream.pending);
+  mirror_terminal_modes(stream);
+  // A terminal without a process at its other end gives EIO.
+  if (got == 0 || (got < 0 && number != EAGAIN && number != EINTR)) close_stream(stream);
+}
+
+void write_stream(RelayedStream& stream) {
+  const std::size_t size = std::min(stream.pending.size() - stream.written, kWrittenAtOnce);
+  const ssize_t put = ::write(stream.outer, stream.pending.data() + stream.written, size);
+  if (put > 0) stream.written += static_cast<std::size_t>(put);
+  if (put >= 0 || errno == EAGAIN || errno == EINTR) return;
+  // The command must notice: SIGPIPE or EIO at its next write.
+  stream.pending.clear();
+  stream.written = 0;
+  stream.lost = true;
+  close_stream(stream);
+}
+
+Streams open_streams() {
+  Streams streams;
+  streams.relayed.reserve(2);
+  struct stat out {}, err {};
+  const bool has_out = ::fstat(STDOUT_FILENO, &out) == 0, has_err = ::fstat(STDERR_FILENO, &err) == 0;
+  const bool one = has_out && has_err && same_file(out, err);
+  if (has_out) streams.out = relay(STDOUT_FILENO, out, streams);
+  // Both go into one pipe or terminal if they were one: the order of what is written to them is kept.
+  if (one)
+    streams.err = streams.out;
+  else if (has_err)
+    streams.err = relay(STDERR_FILENO, err, streams);
+  copy_terminal_sizes(streams);
+  return streams;
+}
+
+void copy_terminal_sizes(Streams& streams) {
+  for (const RelayedStream& stream : streams.relayed) {
+    struct winsize size {};
+    if (stream.terminal && ::ioctl(stream.outer, TIOCGWINSZ, &size) == 0)
+      ::ioctl(stream.ours.get(), TIOCSWINSZ, &size);
+  }
+}
+
+void mirror_terminal_modes(RelayedStream& stream) {
+  struct termios now {};
+  if (!stream.terminal || ::tcgetattr(stream.ours.get(), &now) != 0) return;
+  // ONLCR is the one output mode that programs for a full screen change.
+  const tcflag_t newline = ONLCR;
+  const struct termios& before = stream.modes;
+  const bool same = now.c_iflag == before.c_iflag && now.c_lflag == before.c_lflag &&
+                    (now.c_oflag & newline) == (before.c_oflag & newline) &&
+                    std::memcmp(now.c_cc, before.c_cc, sizeof(now.c_cc)) == 0;
+  stream.modes = now;
+  struct termios outer {};
+  if (same || ::tcgetattr(stream.outer, &outer) != 0) return;
+  outer.c_iflag = now.c_iflag;
+  outer.c_lflag = now.c_lflag;
+  outer.c_oflag = (outer.c_oflag & ~newline) | (now.c_oflag & newline);
+  std::memcpy(outer.c_cc, now.c_cc, sizeof(outer.c_cc));
+  ::tcsetattr(stream.outer, TCSANOW, &outer);
+}
+
+std::string kept_text(const Streams& streams) {
+  std::string text;
+  const auto add = [&](const std::string& more) {
+    if (!text.empty() && text.back() != '\n') text += '\n';
+    text += more;
+  };
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+    for (const DirectFile& file : streams.files)
+      if (file.descriptor == descriptor) add(end_of(file));
+    for (const RelayedStream& stream : streams.relayed)
+      if (stream.outer == descriptor) add(stream.kept.text());
+  }
+  return text;
+}
+
+bool ends_within_line(const Streams& streams) {
+  const int screen = streams.err >= 0 ? streams.err : streams.out;
+  return screen >= 0 && streams.relayed[static_cast<std::size_t>(screen)].kept.last() != '\n';
+}
+
+}  // namespace scankit

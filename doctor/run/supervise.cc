@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/run/supervise.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <optional>
+
+#include "doctor/base/process.h"
+#include "doctor/run/deaths.h"
+#include "doctor/run/signals.h"
+
+namespace scankit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What the event loop works on.
+struct Watched {
+  pid_t pid = -1;
+  std::optional<int> status;  // of waitpid(2), once it has ended
+  bool interrupted = false;
+  Streams streams;
+};
+
+// Waits for something to do, at most `timeout` ms, and moves the bytes of every stream that is ready.
+// `signals` is -1 if no signals are heard. False: nothing happened within the time.
+bool relay_once(Streams& streams, int signals, int timeout) {
+  std::vector<struct pollfd> waited{{signals, POLLIN, 0}};
+  for (const RelayedStream& stream : streams.relayed) {
+    const bool writes = is_pending(stream);
+    waited.push_back({writes ? stream.outer : stream.open ? stream.ours.get() : -1,
+                      static_cast<short>(writes ? POLLOUT : POLLIN), 0});
+  }
+  if (::poll(waited.data(), waited.size(), timeout) <= 0) return false;
+  for (std::size_t i = 0; i < streams.relayed.size(); ++i) {
+    RelayedStream& stream = streams.relayed[i];
+    if (waited[i + 1].revents == 0) continue;
+    is_pending(stream) ? write_stream(stream) : read_stream(stream);
+  }
+  return true;
+}
+
+bool is_any_pending(const Streams& streams) { return std::ranges::any_of(streams.relayed, is_pending); }
+bool is_any_open(const Streams& streams) {
+  return std::ranges::any_of(streams.relayed, &RelayedStream::open);
+}
+
+// Moves what the command has written so far. A signal from outside ends it: the screen may be stopped (^S).
+void flush(Streams& streams, int signals) {
+  for (;;) {
+    const bool pending = is_any_pending(streams);
+    if (!pending && !is_any_open(streams)) return;
+    struct pollfd heard {signals, POLLIN, 0};
+    if (pending && ::poll(&heard, 1, 0) > 0) return;
+    if (!relay_once(streams, pending ? signals : -1, pending ? -1 : 0)) return;
+  }
+}
+
+// The third field of /proc/PID/stat: 'T' is stopped.
+bool is_stopped(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto end = text.rfind(") ");
+  return end != std::string::npos && end + 2 < text.size() && text[end + 2] == 'T';
+}
+
+// The command has stopped. If all of the group was stopped (^Z), so were we, and by now the command runs
+// again. If it stopped only itself, we stop as well, so that the shell takes the job back.
+void stop_with_command(Watched& watched, int signals) {
+  constexpr timespec kUntilContinued{0, 20'000'000};
+  ::nanosleep(&kUntilContinued, nullptr);
+  if (!is_stopped(watched.pid)) return;
+  flush(watched.streams, signals);
+  ::raise(SIGSTOP);
+  ::kill(watched.pid, SIGCONT);
+}
+
+void look_for_end(Watched& watched, int signals) {
+  int status = 0;
+  while (!watched.status && ::waitpid(watched.pid, &status, WNOHANG | WUNTRACED) == watched.pid) {
+    if (!WIFSTOPPED(status))
+      watched.status = status;
+    else
+      stop_with_command(watched, signals);
+  }
+}
+
+// Programs read the size from the inner terminal. The kernel has sent them SIGWINCH with us, perhaps before
+// the size was copied, so it is sent again; ours is told from the kernel's by its sender.
+void take_new_size(Watched& watched, const signalfd_siginfo& info) {
+  const bool terminal = std::ranges::any_of(watched.streams.relayed, &RelayedStream::terminal);
+  if (!terminal || info.ssi_pid == static_cast<std::uint32_t>(::getpid())) return;
+  copy_terminal_sizes(watched.streams);
+  ::kill(0, SIGWINCH);
+}
+
+// Signals from the kernel are those of the terminal's keys: the whole group has them.
+void take_signal(Watched& watched, GroupWitness& witness, const signalfd_siginfo& info) {
+  const int number = static_cast<int>(info.ssi_signo);
+  if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP)
+    watched.interrupted = true;
+  const bool group = witness.received(number);
+  if (!group && info.ssi_code != SI_KERNEL && !watched.status) ::kill(watched.pid, number);
+}
+
+void take_signals(Watched& watched, GroupWitness& witness, int signals) {
+  signalfd_siginfo info{};
+  while (::read(signals, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD)
+      look_for_end(watched, signals);
+    else if (info.ssi_signo == SIGWINCH)
+      take_new_size(watched, info);
+    else
+      take_signal(watched, witness, info);
+  }
+}
+
+// A process that the command left behind still has the inner end of a stream, and may print as long as it
+// lives. A copy of us moves its bytes; we end, as the shell expects.
+void leave_relay(Streams& streams) {
+  if (!is_any_open(streams) || ::fork() != 0) return;
+  ::prctl(PR_SET_NAME, "scankit-relay");
+  ::close(STDIN_FILENO);
+  while (is_any_open(streams) || is_any_pending(streams)) relay_once(streams, -1, -1);
+  ::_exit(0);
+}
+
+double monotonic_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+std::vector<pid_t> all_pids(const Watched& watched, const ProcessSampler& sampler) {
+  std::vector<pid_t> pids{watched.pid};
+  for (const SeenInterpreter& seen : sampler.interpreters())
+    pids.insert(pids.end(), seen.pids.begin(), seen.pids.end());
+  return pids;
+}
+
+// Until the command has ended: moves bytes, hears signals, and looks at the processes now and then.
+void watch(Watched& watched, ProcessSampler& sampler, int signals) {
+  GroupWitness witness;
+  auto next = Clock::now() + std::chrono::milliseconds(5);
+  while (!watched.status) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count();
+    relay_once(watched.streams, signals, static_cast<int>(std::max<long long>(left, 0)));
+    take_signals(watched, witness, signals);
+    if (signals < 0) look_for_end(watched, signals);
+    if (!watched.status && Clock::now() >= next) next = Clock::now() + sampler.look();
+  }
+}
+
+}  // namespace
+
+std::variant<CommandRun, NotStarted> run_command(const std::vector<std::string>& words) {
+  const double since = monotonic_now();
+  const std::uint64_t kills = out_of_memory_kills();
+  const HeardSignals heard = hear_signals();
+  Watched watched;
+  watched.streams = open_streams();
+  const auto started = start_command(words, heard.before, watched.streams);
+  if (const auto* failed = std::get_if<NotStarted>(&started)) {
+    stop_hearing(heard);
+    return *failed;
+  }
+  watched.pid = std::get<pid_t>(started);
+  ProcessSampler sampler(watched.pid);
+  watch(watched, sampler, heard.descriptor.get());
+  flush(watched.streams, heard.descriptor.get());
+  stop_hearing(heard);
+  CommandRun run;
+  run.status = *watched.status;
+  run.interrupted = watched.interrupted;
+  for (const RelayedStream& stream : watched.streams.relayed) {
+    run.reader_gone = run.reader_gone || stream.lost;
+    run.bytes += stream.kept.bytes();
+  }
+  leave_relay(watched.streams);
+  if (run.status == 0) return run;
+  run.within_line = ends_within_line(watched.streams);
+  run.output = kept_text(watched.streams);
+  run.interpreters = sampler.interpreters();
+  run.memory_kills = out_of_memory_kills() - kills;
+  if (const auto file = file_of_crash(all_pids(watched, sampler), since)) run.crashed_in = *file;
+  return run;
+}
+
+}  // namespace scankit
