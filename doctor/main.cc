@@ -28,10 +28,11 @@
 
 namespace {
 
-// What scankit prints without a command: the three commands that most users need.
+// What scankit prints without a command: the four commands that most users need.
 std::string welcome() {
   return scankit::say(
-      "scankit keeps compiled PyTorch CUDA extensions working.\n\n  scankit doctor       find out why an "
+      "scankit keeps compiled PyTorch CUDA extensions working.\n\n  scankit run -- CMD   "
+      "run a command, and explain its failure\n  scankit doctor       find out why an "
       "import fails (in the current Python, or --python P)\n  scankit fix          build and install a "
       "module that works, or change nothing\n  scankit validate     prove that the results of the installed "
       "module are correct\n\nscankit help lists all commands.\n");

@@ -30,8 +30,8 @@ void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>&
       ->type_name("LANGUAGE");
   app.set_version_flag("-V,--version", std::string("scankit ") + kToolVersion, say("print the version"));
   app.require_subcommand(0, 1);
-  note(app, {.examples = {"scankit run -- python train.py", "scankit doctor", "scankit doctor --log build.log", "scankit fix",
-                          "scankit validate"},
+  note(app, {.examples = {"scankit run -- python train.py", "scankit doctor",
+                          "scankit doctor --log build.log", "scankit fix", "scankit validate"},
              .statuses = {},
              .trailing = {}});
   add_run_command(app, exit_status, words);

@@ -26,17 +26,21 @@ Message our_module_serves(const LogHit& hit, Cause cause) {
       hit.module, hit.module);
 }
 
-// Commands are part of the sentences and no fix of their own: a log does not say for which Python
-// they would be.
-std::vector<Fix> log_fixes(const LogHit& hit, Cause cause) {
+// Without the facts of a machine, commands are part of the sentences and no fix of their own: a log does not
+// say for which Python they would be.
+std::vector<Fix> log_fixes(const LogHit& hit, Cause cause, bool has_python) {
   std::vector<Fix> fixes;
   if (const Message ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
   const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
   const std::string package = named == hit.facts.end() ? hit.module : named->value;
-  if (cause == Cause::PackageNotInstalled) {
+  const auto known = distribution_of_import_name(package);
+  if (cause == Cause::PackageNotInstalled && has_python) {
+    fixes.emplace_back(InstallModelPackage{normalized_name(package)});
+  } else if (cause == Cause::MissingPythonDependency && has_python && known) {
+    fixes.emplace_back(InstallPackages{{*known}});
+  } else if (cause == Cause::PackageNotInstalled) {
     fixes.emplace_back(Advice{message("install it: scankit fix --package {}", normalized_name(package))});
   } else if (cause == Cause::MissingPythonDependency) {
-    const auto known = distribution_of_import_name(package);
     fixes.emplace_back(Advice{known ? message("install it: python -m pip install {}", *known)
                                     : message("probably install it: python -m pip install {}", package)});
   } else {
@@ -60,7 +64,7 @@ Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cau
   for (std::size_t fact = 0; fact < hit.facts.size(); ++fact)
     finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
   if (!hit.settles.empty()) finding.fixes.push_back(Advice{message("to be sure, check {}", hit.settles)});
-  for (Fix& fix : log_fixes(hit, cause)) finding.fixes.push_back(std::move(fix));
+  for (Fix& fix : log_fixes(hit, cause, snapshot.python.present())) finding.fixes.push_back(std::move(fix));
   return finding;
 }
 

@@ -29,9 +29,10 @@ void add_run_outputs(CLI::App& command, RunOptions& options) {
                   say("also write the diagnosis to FILE; repeat for several; formats: {}",
                       format_names(report_formats())))
       ->type_name("FORMAT=FILE")
-      ->check(CLI::Validator(
-          [](const std::string& wish) { return report_problem(wish, report_formats()); }, ""));
-  command.add_option("--log", options.log, say("also write the kept output of a command that failed to FILE"))
+      ->check(
+          CLI::Validator([](const std::string& wish) { return report_problem(wish, report_formats()); }, ""));
+  command
+      .add_option("--log", options.log, say("also write the kept output of a command that failed to FILE"))
       ->type_name("FILE");
   command.add_flag("--redact", options.redact, redact_help());
   add_look_options(command, options.show);
@@ -55,19 +56,17 @@ void check_run_files(const RunOptions& options) {
 void add_run_command(CLI::App& app, int& exit_status, std::vector<std::string>& words) {
   const auto options = std::make_shared<RunOptions>();
   options->command = take_command(words);
-  CLI::App* command =
-      app.add_subcommand("run", say("run a command as it is, and explain its failure"));
-  note(*command, {.examples = {"scankit run -- python train.py",
-                               "scankit run -- torchrun --nproc-per-node 8 train.py",
-                               "scankit run --json failure.json -- pip install mamba-ssm"},
-                  .statuses = {{kExitUsage, say("usage error, and the command was not started")},
-                               {126, say("the command cannot be executed")},
-                               {127, say("the command was not found; otherwise the status is the command's")}},
-                  .trailing = "-- <COMMAND>..."});
+  CLI::App* command = app.add_subcommand("run", say("run a command as it is, and explain its failure"));
+  note(*command,
+       {.examples = {"scankit run -- python train.py", "scankit run -- torchrun --nproc-per-node 8 train.py",
+                     "scankit run --json failure.json -- pip install mamba-ssm"},
+        .statuses = {{kExitUsage, say("usage error, and the command was not started")},
+                     {126, say("the command cannot be executed")},
+                     {127, say("the command was not found; otherwise the status is the command's")}},
+        .trailing = "-- <COMMAND>..."});
   begin_group(*command, group_of_input());
   command
-      ->add_option("--python", options->python,
-                   say("the Python to diagnose [default: the one that failed]"))
+      ->add_option("--python", options->python, say("the Python to diagnose [default: the one that failed]"))
       ->type_name("PATH");
   command->add_flag_callback(
       "--no-import", [options] { options->imports = ImportPolicy::Never; },
@@ -79,8 +78,7 @@ void add_run_command(CLI::App& app, int& exit_status, std::vector<std::string>& 
   command->add_option("words", *stray)->group("");
   command->callback([options, stray, &exit_status] {
     if (!stray->empty())
-      throw CLI::ValidationError(
-          say("write -- before the command: scankit run -- {}", shell_line(*stray)));
+      throw CLI::ValidationError(say("write -- before the command: scankit run -- {}", shell_line(*stray)));
     if (options->command.empty())
       throw CLI::ValidationError(say("the command is missing: scankit run -- python train.py"));
     check_run_files(*options);

@@ -40,8 +40,7 @@ NotStarted missing_interpreter(const std::string& file) {
 
 NotStarted why_not_started(const std::string& word, int number) {
   const char* path = std::getenv("PATH");
-  const std::string file =
-      command_file(word, path == nullptr ? "/bin:/usr/bin" : path, current_directory());
+  const std::string file = command_file(word, path == nullptr ? "/bin:/usr/bin" : path, current_directory());
   if (number == ENOENT && !file.empty()) return missing_interpreter(file);
   if (number == ENOENT && word.find(' ') != std::string::npos)
     return {{Errc::NotFound, say("command not found: '{}'", word),

@@ -22,8 +22,7 @@ std::string text_of(const std::string& path) { return read_whole_file(path, kLim
 // The number behind "oom_kill " at the start of a line.
 std::optional<std::uint64_t> oom_kill_line(const std::string& text) {
   for (const std::string_view line : lines_of(text))
-    if (line.starts_with("oom_kill "))
-      return std::strtoull(std::string(line.substr(9)).c_str(), nullptr, 10);
+    if (line.starts_with("oom_kill ")) return std::strtoull(std::string(line.substr(9)).c_str(), nullptr, 10);
   return std::nullopt;
 }
 
@@ -58,9 +57,8 @@ std::uint64_t out_of_memory_kills() {
 // arch/x86/mm/fault.c and arch/x86/kernel/traps.c: "python3[41]: segfault at 0 ip ... error 4 in X.so[...]",
 // "traps: python3[41] general protection fault ip:... in X.so[...]".
 std::optional<std::string> crash_in_line(const std::string& line, const std::vector<pid_t>& pids) {
-  const bool ours = std::ranges::any_of(pids, [&](pid_t pid) {
-    return line.find("[" + std::to_string(pid) + "]") != std::string::npos;
-  });
+  const bool ours = std::ranges::any_of(
+      pids, [&](pid_t pid) { return line.find("[" + std::to_string(pid) + "]") != std::string::npos; });
   const bool crash = line.find("segfault at ") != std::string::npos ||
                      line.find("general protection fault") != std::string::npos ||
                      line.find("trap ") != std::string::npos;

@@ -8,16 +8,18 @@ namespace scankit {
 namespace {
 
 TEST(CrashInLine, NamesTheFileOfOurProcess) {
-  const std::string fault = "6,1,99,-;python3[41]: segfault at 0 ip 00007f20 sp 00007ffd error 4 in "
-                            "selective_scan_cuda.so[1119,7f2000001000+1000] likely on CPU 1";
+  const std::string fault =
+      "6,1,99,-;python3[41]: segfault at 0 ip 00007f20 sp 00007ffd error 4 in "
+      "selective_scan_cuda.so[1119,7f2000001000+1000] likely on CPU 1";
   EXPECT_EQ(crash_in_line(fault, {40, 41}), "selective_scan_cuda.so");
   EXPECT_EQ(crash_in_line(fault, {4, 141}), std::nullopt);
   EXPECT_EQ(crash_in_line("6,1,9,-;traps: python[7] general protection fault ip:7f sp:7f error:0 in "
                           "_C.cpython-311.so[7f20+1]",
                           {7}),
             "_C.cpython-311.so");
-  EXPECT_EQ(crash_in_line("6,1,9,-;traps: python[7] trap invalid opcode ip:7f sp:7f error:0 in a.so[7f+1]", {7}),
-            "a.so");
+  EXPECT_EQ(
+      crash_in_line("6,1,9,-;traps: python[7] trap invalid opcode ip:7f sp:7f error:0 in a.so[7f+1]", {7}),
+      "a.so");
 }
 
 TEST(CrashInLine, SaysNothingOfOtherLines) {

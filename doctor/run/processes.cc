@@ -128,7 +128,8 @@ std::map<pid_t, std::vector<pid_t>> all_children() {
 }
 
 bool same_root(pid_t pid) {
-  struct stat ours {}, theirs {};
+  struct stat ours {
+  }, theirs{};
   return ::stat("/", &ours) != 0 || ::stat(proc(pid, "root").c_str(), &theirs) != 0 ||
          (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino);
 }

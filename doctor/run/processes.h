@@ -34,9 +34,9 @@ class ProcessSampler {
 
  private:
   struct Known {
-    std::string file;           // /proc/PID/exe
-    int interpreter = -1;       // index in interpreters_
-    std::uint64_t pages = 0;    // size when its mappings were last read
+    std::string file;         // /proc/PID/exe
+    int interpreter = -1;     // index in interpreters_
+    std::uint64_t pages = 0;  // size when its mappings were last read
   };
   void look_at(pid_t pid);
   int interpreter_of(pid_t pid, const std::string& file);

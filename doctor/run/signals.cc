@@ -37,8 +37,7 @@ const sigset_t& forwarded_signals() {
   static const sigset_t signals = [] {
     sigset_t set;
     sigemptyset(&set);
-    for (const int number :
-         {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU})
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU})
       sigaddset(&set, number);
     return set;
   }();
@@ -63,7 +62,9 @@ GroupWitness::~GroupWitness() {
 }
 
 bool GroupWitness::received(int number) {
-  struct pollfd reports {reports_.get(), POLLIN, 0};
+  struct pollfd reports {
+    reports_.get(), POLLIN, 0
+  };
   while (pid_ > 0 && ::poll(&reports, 1, kGroupDelay) > 0) {
     char report = 0;
     if (::read(reports_.get(), &report, 1) != 1) return false;

@@ -130,7 +130,8 @@ void write_stream(RelayedStream& stream) {
 Streams open_streams() {
   Streams streams;
   streams.relayed.reserve(2);
-  struct stat out {}, err {};
+  struct stat out {
+  }, err{};
   const bool has_out = ::fstat(STDOUT_FILENO, &out) == 0, has_err = ::fstat(STDERR_FILENO, &err) == 0;
   const bool one = has_out && has_err && same_file(out, err);
   if (has_out) streams.out = relay(STDOUT_FILENO, out, streams);

@@ -36,7 +36,9 @@ bool relay_once(Streams& streams, int signals, int timeout) {
   std::vector<struct pollfd> waited{{signals, POLLIN, 0}};
   for (const RelayedStream& stream : streams.relayed) {
     const bool writes = is_pending(stream);
-    waited.push_back({writes ? stream.outer : stream.open ? stream.ours.get() : -1,
+    waited.push_back({writes        ? stream.outer
+                      : stream.open ? stream.ours.get()
+                                    : -1,
                       static_cast<short>(writes ? POLLOUT : POLLIN), 0});
   }
   if (::poll(waited.data(), waited.size(), timeout) <= 0) return false;
@@ -58,7 +60,9 @@ void flush(Streams& streams, int signals) {
   for (;;) {
     const bool pending = is_any_pending(streams);
     if (!pending && !is_any_open(streams)) return;
-    struct pollfd heard {signals, POLLIN, 0};
+    struct pollfd heard {
+      signals, POLLIN, 0
+    };
     if (pending && ::poll(&heard, 1, 0) > 0) return;
     if (!relay_once(streams, pending ? signals : -1, pending ? -1 : 0)) return;
   }

@@ -12,12 +12,12 @@ namespace scankit {
 
 // How a command ended, and what was seen of it.
 struct CommandRun {
-  int status = 0;              // of waitpid(2)
-  bool interrupted = false;    // somebody sent it a signal to end: ^C, kill, a scheduler
-  bool reader_gone = false;    // nobody reads its output any more
-  bool within_line = false;    // the screen's cursor is within a line
-  std::uint64_t bytes = 0;     // of its output that passed through us
-  std::string output;          // what was kept of it
+  int status = 0;            // of waitpid(2)
+  bool interrupted = false;  // somebody sent it a signal to end: ^C, kill, a scheduler
+  bool reader_gone = false;  // nobody reads its output any more
+  bool within_line = false;  // the screen's cursor is within a line
+  std::uint64_t bytes = 0;   // of its output that passed through us
+  std::string output;        // what was kept of it
   std::vector<SeenInterpreter> interpreters;
   std::uint64_t memory_kills = 0;  // processes that were killed meanwhile because memory ran out
   std::string crashed_in;          // the file in which a process crashed, as the kernel's log names it

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/cli/run_failure.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+
+#include "doctor/base/say.h"
+#include "doctor/run/failing_interpreter.h"
+
+namespace scankit {
+namespace {
+
+// Signals by which a fault in native code ends a process.
+bool is_crash(int number) {
+  constexpr std::array kCrashes{SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS};
+  return std::ranges::find(kCrashes, number) != kCrashes.end();
+}
+
+const LogHit* root_hit(const Log& log) {
+  return log.hits.empty() || log.hits.front().role != "root" ? nullptr : &log.hits.front();
+}
+
+}  // namespace
+
+int signal_of(int status) {
+  if (WIFSIGNALED(status)) return WTERMSIG(status);
+  const int code = WEXITSTATUS(status);
+  return code > 128 && code <= 128 + 31 ? code - 128 : 0;
+}
+
+std::string end_in_words(const CommandRun& run) {
+  const int number = signal_of(run.status);
+  if (number == 0 && run.crashed_in.empty()) return say("exited with status {}", WEXITSTATUS(run.status));
+  if (number == 0)
+    return say("exited with status {} after a crash in {}", WEXITSTATUS(run.status), run.crashed_in);
+  if (run.crashed_in.empty()) return say("was ended by signal {} ({})", number, ::strsignal(number));
+  return say("was ended by signal {} ({}) in {}", number, ::strsignal(number), run.crashed_in);
+}
+
+// "Segmentation fault" in the output does not say whose fault it is: a C program of the user's prints the
+// same. Such a line counts as a crash, which has to be confirmed.
+FailureKind kind_of_failure(const CommandRun& run, const Log& log) {
+  const LogHit* root = root_hit(log);
+  const bool crash_line = root != nullptr && root->cause == "import_crash" && root->file.empty();
+  if (root != nullptr && !root->cause.empty() && !crash_line) return FailureKind::OfInstallation;
+  if (crash_line || is_crash(signal_of(run.status)) || !run.crashed_in.empty()) return FailureKind::Crash;
+  const bool import = std::ranges::any_of(log.unexplained, [](const LogLine& line) {
+    return line.text.find("ImportError:") != std::string::npos ||
+           line.text.find("ModuleNotFoundError:") != std::string::npos;
+  });
+  return import && root == nullptr ? FailureKind::OfInstallation : FailureKind::OfProgram;
+}
+
+std::string no_fault_line(const CommandRun& run, const Log& log) {
+  if (run.memory_kills > 0)
+    return say(
+        "the command {}: the kernel killed {} of its processes because memory ran out; nothing in the "
+        "output points to the installation",
+        end_in_words(run), run.memory_kills);
+  const LogHit* root = root_hit(log);
+  if (root != nullptr && root->cause.empty())
+    return say("the command {}: {}; nothing in its output points to the installation", end_in_words(run),
+               tr(root->meaning));
+  return say("the command {}; nothing in its output points to the installation", end_in_words(run));
+}
+
+void name_modules(Log& log) {
+  for (LogHit& hit : log.hits)
+    if (const std::string module = module_of_file(hit.file); !module.empty()) hit.module = module;
+}
+
+std::vector<std::string> modules_of_error(const Log& log) {
+  const LogHit* root = root_hit(log);
+  if (root == nullptr || root->module.empty()) return {};
+  const bool named = !module_of_file(root->file).empty() || root->cause == "package_not_installed";
+  return named ? std::vector{root->module} : std::vector<std::string>();
+}
+
+// The kernel names the file whose code crashed. If that is a library such as libc, the module that called it
+// is among the last ones.
+std::vector<std::string> modules_of_crash(const CommandRun& run) {
+  auto files = modules_at_death(run.crashed_in, run.interpreters);
+  if (files.empty()) files = modules_at_death("", run.interpreters);
+  std::vector<std::string> modules;
+  for (const std::string& file : files)
+    if (const std::string module = module_of_file(file); !module.empty()) modules.push_back(module);
+  return modules;
+}
+
+}  // namespace scankit
