@@ -91,6 +91,19 @@ void append_with_symptoms(const std::vector<Finding>& all, std::size_t at, std::
       append_with_symptoms(all, i, placed, ordered);
 }
 
+// Whether the finding is the error that ended the log, and nothing else is wrong with its module. It comes
+// first: a stale module of the same environment is another matter than the build that has just failed.
+bool ended_the_log(const Report& report, const Finding& finding, const std::vector<Finding>& all) {
+  const Log& log = report.snapshot.log.value;
+  if (log.hits.empty() || log.hits.front().role != "root" || !is_error(finding)) return false;
+  const bool from_log = std::ranges::any_of(finding.evidence, [](const Evidence& evidence) {
+    return evidence.fact.starts_with("/log/value/hits/0/");
+  });
+  return from_log && std::ranges::none_of(all, [&](const Finding& other) {
+           return other.cause != finding.cause && other.module == finding.module && is_error(other);
+         });
+}
+
 // A gate all of whose steps were left out.
 bool no_step_ran(const Report& report) {
   const auto is_step = [](const Outcome& outcome) { return outcome.check.starts_with("step-"); };
@@ -128,9 +141,10 @@ std::vector<Finding> linked_findings(const Report& report) {
       finding.because_of = origin_of(finding, found);
   }
 
+  const std::vector<Finding> unordered = all;
   const auto key = [&](const Finding& finding) {
-    return std::tuple(-static_cast<int>(finding.severity()), module_order(report.snapshot, finding.module),
-                      rank(finding.cause));
+    return std::tuple(-static_cast<int>(finding.severity()), !ended_the_log(report, finding, unordered),
+                      module_order(report.snapshot, finding.module), rank(finding.cause));
   };
   std::ranges::stable_sort(all, {}, key);
   return all;

@@ -55,15 +55,22 @@ bool is_any_open(const Streams& streams) {
   return std::ranges::any_of(streams.relayed, &RelayedStream::open);
 }
 
-// Moves what the command has written so far. A signal from outside ends it: the screen may be stopped (^S).
+// Whether somebody wants us to end. Takes the signals that are there; those of our own children count for
+// nothing.
+bool asked_to_end(int signals) {
+  signalfd_siginfo info{};
+  bool asked = false;
+  while (signals >= 0 && ::read(signals, &info, sizeof(info)) == sizeof(info))
+    asked = asked || ::sigismember(&forwarded_signals(), static_cast<int>(info.ssi_signo)) == 1;
+  return asked;
+}
+
+// Moves what the command has written so far. If the screen is stopped (^S), a signal ends the waiting.
 void flush(Streams& streams, int signals) {
   for (;;) {
     const bool pending = is_any_pending(streams);
     if (!pending && !is_any_open(streams)) return;
-    struct pollfd heard {
-      signals, POLLIN, 0
-    };
-    if (pending && ::poll(&heard, 1, 0) > 0) return;
+    if (pending && asked_to_end(signals)) return;
     if (!relay_once(streams, pending ? signals : -1, pending ? -1 : 0)) return;
   }
 }
@@ -79,22 +86,22 @@ bool is_stopped(pid_t pid) {
 
 // The command has stopped. If all of the group was stopped (^Z), so were we, and by now the command runs
 // again. If it stopped only itself, we stop as well, so that the shell takes the job back.
-void stop_with_command(Watched& watched, int signals) {
+void stop_with_command(Watched& watched) {
   constexpr timespec kUntilContinued{0, 20'000'000};
   ::nanosleep(&kUntilContinued, nullptr);
   if (!is_stopped(watched.pid)) return;
-  flush(watched.streams, signals);
+  flush(watched.streams, -1);
   ::raise(SIGSTOP);
   ::kill(watched.pid, SIGCONT);
 }
 
-void look_for_end(Watched& watched, int signals) {
+void look_for_end(Watched& watched) {
   int status = 0;
   while (!watched.status && ::waitpid(watched.pid, &status, WNOHANG | WUNTRACED) == watched.pid) {
     if (!WIFSTOPPED(status))
       watched.status = status;
     else
-      stop_with_command(watched, signals);
+      stop_with_command(watched);
   }
 }
 
@@ -120,7 +127,7 @@ void take_signals(Watched& watched, GroupWitness& witness, int signals) {
   signalfd_siginfo info{};
   while (::read(signals, &info, sizeof(info)) == sizeof(info)) {
     if (info.ssi_signo == SIGCHLD)
-      look_for_end(watched, signals);
+      look_for_end(watched);
     else if (info.ssi_signo == SIGWINCH)
       take_new_size(watched, info);
     else
@@ -131,7 +138,7 @@ void take_signals(Watched& watched, GroupWitness& witness, int signals) {
 // A process that the command left behind still has the inner end of a stream, and may print as long as it
 // lives. A copy of us moves its bytes; we end, as the shell expects.
 void leave_relay(Streams& streams) {
-  if (!is_any_open(streams) || ::fork() != 0) return;
+  if ((!is_any_open(streams) && !is_any_pending(streams)) || ::fork() != 0) return;
   ::prctl(PR_SET_NAME, "scankit-relay");
   ::close(STDIN_FILENO);
   while (is_any_open(streams) || is_any_pending(streams)) relay_once(streams, -1, -1);
@@ -159,7 +166,7 @@ void watch(Watched& watched, ProcessSampler& sampler, int signals) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count();
     relay_once(watched.streams, signals, static_cast<int>(std::max<long long>(left, 0)));
     take_signals(watched, witness, signals);
-    if (signals < 0) look_for_end(watched, signals);
+    if (signals < 0) look_for_end(watched);
     if (!watched.status && Clock::now() >= next) next = Clock::now() + sampler.look();
   }
 }
