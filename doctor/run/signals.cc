@@ -17,7 +17,7 @@ namespace {
 
 // How long the rest of a group may take to get a signal that we have: timeout(1) sends it to its child
 // first and to the group right after.
-constexpr int kGroupDelay = 20;  // ms
+constexpr int kGroupDelay = 50;  // ms
 
 [[noreturn]] void witness(int reports, pid_t parent) {
   die_with_parent(parent);

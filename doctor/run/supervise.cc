@@ -114,13 +114,15 @@ void take_new_size(Watched& watched, const signalfd_siginfo& info) {
   ::kill(0, SIGWINCH);
 }
 
-// Signals from the kernel are those of the terminal's keys: the whole group has them.
+// ^C and ^\ come from the kernel and reach the whole group. Its SIGHUP, of a terminal that was closed, only
+// reaches the leader of the session, which scankit is in a container.
 void take_signal(Watched& watched, GroupWitness& witness, const signalfd_siginfo& info) {
   const int number = static_cast<int>(info.ssi_signo);
   if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP)
     watched.interrupted = true;
+  const bool key = info.ssi_code == SI_KERNEL && number != SIGHUP;
   const bool group = witness.received(number);
-  if (!group && info.ssi_code != SI_KERNEL && !watched.status) ::kill(watched.pid, number);
+  if (!group && !key && !watched.status) ::kill(watched.pid, number);
 }
 
 void take_signals(Watched& watched, GroupWitness& witness, int signals) {
