@@ -84,6 +84,10 @@ std::vector<std::string> modules_of_error(const Log& log) {
 // is among the last ones.
 std::vector<std::string> modules_of_crash(const CommandRun& run) {
   auto files = modules_at_death(run.crashed_in, run.interpreters);
+  // A process that lived between two looks: the name of the file is that of a top-level module.
+  const bool is_module = run.crashed_in.find(".cpython-") != std::string::npos ||
+                         run.crashed_in.find(".abi3.") != std::string::npos;
+  if (files.empty() && is_module) files = {"/site-packages/" + run.crashed_in};
   if (files.empty()) files = modules_at_death("", run.interpreters);
   std::vector<std::string> modules;
   for (const std::string& file : files)

@@ -54,6 +54,16 @@ std::uint64_t out_of_memory_kills() {
   return 0;
 }
 
+std::vector<pid_t> pids_in(const std::string& output) {
+  constexpr std::size_t kMost = 64;
+  std::vector<pid_t> pids;
+  for (auto at = output.find("pid: "); at != std::string::npos && pids.size() < kMost;
+       at = output.find("pid: ", at + 1))
+    if (const long pid = std::strtol(output.c_str() + at + 5, nullptr, 10); pid > 1 && pid < 1L << 30)
+      pids.push_back(static_cast<pid_t>(pid));
+  return pids;
+}
+
 // arch/x86/mm/fault.c and arch/x86/kernel/traps.c: "python3[41]: segfault at 0 ip ... error 4 in X.so[...]",
 // "traps: python3[41] general protection fault ip:... in X.so[...]".
 std::optional<std::string> crash_in_line(const std::string& line, const std::vector<pid_t>& pids) {

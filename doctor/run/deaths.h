@@ -18,7 +18,9 @@ std::uint64_t out_of_memory_kills();
 // "segfault at ... in selective_scan_cuda.so[...]". Nothing if the log is not readable or does not say.
 // `since`: seconds of CLOCK_MONOTONIC.
 std::optional<std::string> file_of_crash(const std::vector<pid_t>& pids, double since);
-// The same of one line of the log.
+// The processes that a program's own report of a death names: "local_rank: 0 (pid: 41) of binary" (torchrun).
+std::vector<pid_t> pids_in(const std::string& output);
+// The same as file_of_crash(), of one line of the log.
 std::optional<std::string> crash_in_line(const std::string& line, const std::vector<pid_t>& pids);
 
 }  // namespace scankit

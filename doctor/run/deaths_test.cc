@@ -28,6 +28,13 @@ TEST(CrashInLine, SaysNothingOfOtherLines) {
   EXPECT_EQ(crash_in_line("", {7}), std::nullopt);
 }
 
+TEST(PidsIn, AreThoseOfTorchrun) {
+  EXPECT_EQ(
+      pids_in("failed (exitcode: -11) local_rank: 0 (pid: 41) of binary: x\n exitcode : -6 (pid: 42)\n"),
+      (std::vector<pid_t>{41, 42}));
+  EXPECT_EQ(pids_in("pid: x, pid: 99999999999999999999, pid: -3, pid: "), std::vector<pid_t>{});
+}
+
 TEST(OutOfMemoryKills, IsReadWithoutAnError) {
   const auto before = out_of_memory_kills();
   EXPECT_GE(out_of_memory_kills(), before);

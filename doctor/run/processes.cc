@@ -22,7 +22,7 @@ namespace {
 // Limits on what a command with many processes may make us remember and read.
 constexpr std::size_t kInterpreters = 16, kPids = 64, kProcesses = 1024, kModules = 256;
 constexpr std::size_t kEnvironment = 256u << 10, kMappings = 4u << 20;
-constexpr std::chrono::milliseconds kLongestPause{1000};
+constexpr std::chrono::milliseconds kLongestPause{250};
 
 std::string proc(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
 

@@ -153,8 +153,10 @@ double monotonic_now() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-std::vector<pid_t> all_pids(const Watched& watched, const ProcessSampler& sampler) {
-  std::vector<pid_t> pids{watched.pid};
+std::vector<pid_t> all_pids(const Watched& watched, const ProcessSampler& sampler,
+                            const std::string& output) {
+  std::vector<pid_t> pids = pids_in(output);
+  pids.push_back(watched.pid);
   for (const SeenInterpreter& seen : sampler.interpreters())
     pids.insert(pids.end(), seen.pids.begin(), seen.pids.end());
   return pids;
@@ -204,7 +206,7 @@ std::variant<CommandRun, NotStarted> run_command(const std::vector<std::string>&
   run.output = kept_text(watched.streams);
   run.interpreters = sampler.interpreters();
   run.memory_kills = out_of_memory_kills() - kills;
-  if (const auto file = file_of_crash(all_pids(watched, sampler), since)) run.crashed_in = *file;
+  if (const auto file = file_of_crash(all_pids(watched, sampler, run.output), since)) run.crashed_in = *file;
   return run;
 }
 

@@ -118,7 +118,8 @@ def test_binary_output(scankit):
 
 def test_reader_leaves(scankit):
     """`| head`: the command gets SIGPIPE as it would without scankit, and nothing is said."""
-    done = subprocess.run(["bash", "-c", '"$0" run -- yes | head -n1; echo ${PIPESTATUS[0]}', scankit.path], capture_output=True, timeout=60)
+    done = subprocess.run(["bash", "-c", '"$0" run -- yes | head -n1; echo ${PIPESTATUS[0]}', scankit.path],
+                          capture_output=True, timeout=60)
     assert done.stdout.decode() == "y\n141\n" and not done.stderr, done
 
 
@@ -127,7 +128,8 @@ def test_output_to_a_file_is_read_there(run, scankit, work):
     (work / "log").write_text("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory\n")
     subprocess.run(["sh", "-c", '"$0" run -- sh -c "echo fine; exit 1" >>log 2>&1', scankit.path], timeout=60)
     assert NO_FAULT in (work / "log").read_text().splitlines()[-1]
-    subprocess.run(["sh", "-c", '"$0" run --no-import --python "$1" -- sh -c "echo /x/flash_attn_2_cuda.so: undefined symbol: $2; exit 1" >log 2>&1', scankit.path, python_with_torch(), SYMBOL], timeout=120)
+    subprocess.run(["sh", "-c", '"$0" run --no-import --python "$1" -- sh -c "echo /x/flash_attn_2_cuda.so: '
+                    'undefined symbol: $2; exit 1" >log 2>&1', scankit.path, python_with_torch(), SYMBOL], timeout=120)
     assert "torch_version_mismatch" in (work / "log").read_text()
 
 
@@ -146,7 +148,8 @@ def test_signals_are_forwarded_once(scankit, work, number):
 
 
 def test_a_terminated_command_is_not_diagnosed(scankit):
-    child = subprocess.Popen([scankit.path, "run", "--", "sh", "-c", "echo ready; exec sleep 60"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child = subprocess.Popen([scankit.path, "run", "--", "sh", "-c", "echo ready; exec sleep 60"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     child.stdout.readline()
     child.terminate()
     out, err = child.communicate(timeout=60)
