@@ -120,8 +120,10 @@ std::string line_of(const Fix& fix, const Snapshot& snapshot) {
 // The first fix of the finding that has a command. A drift is not a fault: `scankit fix` would find
 // nothing to do, so the installer's own command is used. The same holds for what only an error log shows.
 std::string first_line_of(const Finding& finding, const Report& report) {
-  const bool only_in_log = std::ranges::all_of(
-      finding.evidence, [](const Evidence& evidence) { return evidence.fact.starts_with("/log/"); });
+  const bool only_in_log =
+      !finding.evidence.empty() && std::ranges::all_of(finding.evidence, [](const Evidence& evidence) {
+        return evidence.fact.starts_with("/log/");
+      });
   const bool own_command = report.asked == Asked::Drift || only_in_log;
   for (const Fix& fix : finding.fixes) {
     std::string line = own_command ? fix_command(fix, report.snapshot) : line_of(fix, report.snapshot);
