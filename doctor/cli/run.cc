@@ -192,20 +192,20 @@ void explain_error(const RunOptions& options, const CommandRun& run, Log log, co
 }
 
 // For a failure that is not one of the installation: a line, and the files that were requested.
-void tell_no_fault(const RunOptions& options, const std::string& line, Log log, const Look& look) {
+void tell_no_fault(const RunOptions& options, const std::string& line, const Log& log, const Look& look) {
   progress_note(line);
   if (look.wishes.empty()) return;
   Snapshot snapshot;
   snapshot.tool_version = kToolVersion;
-  snapshot.log = Probed<Log>::of(std::move(log));
+  snapshot.log = Probed<Log>::of(log);
   write_reports(diagnosis_of(options, std::move(snapshot)), look, kExitInconclusive);
 }
 
 // A crash is one of the installation if importing one of the modules crashes or fails by itself, or if their
 // files say so. Otherwise nobody is blamed.
-void explain_crash(const RunOptions& options, const CommandRun& run, Log log, const Look& look) {
+void explain_crash(const RunOptions& options, const CommandRun& run, const Log& log, const Look& look) {
   const std::vector<std::string> modules = modules_of_crash(run);
-  if (modules.empty()) return tell_no_fault(options, no_fault_line(run, log), std::move(log), look);
+  if (modules.empty()) return tell_no_fault(options, no_fault_line(run, log), log, look);
   print_rule(options, run, look);
   Examined examined = examine(options, run, modules, options.imports);
   const Diagnosis diagnosis = diagnosis_of(options, std::move(examined.facts.snapshot));
@@ -216,7 +216,7 @@ void explain_crash(const RunOptions& options, const CommandRun& run, Log log, co
           : say("the last modules that were loaded are {}: they import without a crash, so a call crashed, "
                 "and nothing points to the installation",
                 join(modules));
-  tell_no_fault(options, line, std::move(log), look);
+  tell_no_fault(options, line, log, look);
 }
 
 void explain_failure(const RunOptions& options, const CommandRun& run) {
@@ -232,9 +232,9 @@ void explain_failure(const RunOptions& options, const CommandRun& run) {
     case FailureKind::OfInstallation:
       return explain_error(options, run, std::move(log), look);
     case FailureKind::Crash:
-      return explain_crash(options, run, std::move(log), look);
+      return explain_crash(options, run, log, look);
     case FailureKind::OfProgram:
-      return tell_no_fault(options, no_fault_line(run, log), std::move(log), look);
+      return tell_no_fault(options, no_fault_line(run, log), log, look);
   }
 }
 

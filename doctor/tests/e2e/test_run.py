@@ -200,6 +200,12 @@ def test_own_exception_blames_nobody(run, broken):
     assert "Looked at" not in result.text and "torch" not in result.err, result
 
 
+def test_known_error_of_the_program(run):
+    """An error that the rules know and that is no fault of the installation keeps its explanation."""
+    result = run("sh", "-c", "echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exit 1").ends(1, NO_FAULT)
+    assert "the GPU's memory is full" in result.err and len(result.err.splitlines()) == 2, result
+
+
 @pytest.mark.parametrize("how", ["python", "script", "shell", "relative"])
 def test_names_the_interpreter_that_failed(scankit, broken, work, how):
     """Started directly, by a script as pip makes them, below a shell, and from another directory; never another Python."""
