@@ -88,8 +88,11 @@ bool is_stopped(pid_t pid) {
 // again. If it stopped only itself, we stop as well, so that the shell takes the job back.
 void stop_with_command(Watched& watched) {
   constexpr timespec kUntilContinued{0, 20'000'000};
-  ::nanosleep(&kUntilContinued, nullptr);
-  if (!is_stopped(watched.pid)) return;
+  // Twice: we may have been stopped within the first pause, and continued a moment before the command.
+  for (int round = 0; round < 2; ++round) {
+    ::nanosleep(&kUntilContinued, nullptr);
+    if (!is_stopped(watched.pid)) return;
+  }
   flush(watched.streams, -1);
   ::raise(SIGSTOP);
   ::kill(watched.pid, SIGCONT);

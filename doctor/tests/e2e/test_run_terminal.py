@@ -106,7 +106,9 @@ def test_control_z_and_fg(scankit):
     time.sleep(0.3)
     screen.type(b"\x1a")
     screen.until(b"Stopped")
+    screen.seen = b""
     screen.type(b"fg\n")
+    screen.until(b"read line; echo got $line")  # bash names the job as it continues it
     time.sleep(0.5)
     screen.type(b"word\n")
     screen.until(b"got word")
