@@ -28,6 +28,7 @@ for name in ("PIP_INDEX_URL", "PIP_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_IND
 # What each command is run with, and how it may end. Two minutes at most on two idle cores.
 COMMANDS = {
     "doctor": (["--python", PYTHON], {0, 1, 4}),
+    "run": (["--", PYTHON, "-c", "import no_such_module_for_this_test"], {1}),
     "snapshot": (["--python", PYTHON], {0}),
     "explain": (["torch_version_mismatch"], {0}),
     "selftest": (["--python", PYTHON], {0}),

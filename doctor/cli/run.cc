@@ -15,9 +15,11 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
+#include "doctor/checks/check.h"
 #include "doctor/cli/run_failure.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/model/redact.h"
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
 #include "doctor/report/text.h"
@@ -160,23 +162,23 @@ void print_rule(const RunOptions& options, const CommandRun& run, const Look& lo
             << rule << "\n";
 }
 
-void write_reports(const Diagnosis& diagnosis, const Look& look, int status) {
-  const SinkOptions sink{.verbose = look.style.verbose, .exit_status = status};
-  write_report_files(look.wishes,
-                     [&](const std::string& format) { return diagnosis.rendered(format, sink); });
+void write_reports(const Report& report, const Look& look, int status) {
+  write_report_files(look.wishes, [&](const std::string& format) {
+    return render(format, doctor_views(report, status), look.style.verbose);
+  });
 }
 
 // Redaction comes before judgement, so that no text of a finding can contain what was removed.
-Diagnosis diagnosis_of(const RunOptions& options, Snapshot snapshot) {
+Report report_on(const RunOptions& options, Snapshot snapshot) {
   if (options.redact) snapshot = redacted(snapshot, own_names());
   read_observations(snapshot);
-  return Diagnosis(std::move(snapshot));
+  return diagnose(std::move(snapshot));
 }
 
-void print_diagnosis(const Diagnosis& diagnosis, const std::string& note, const Look& look) {
+void print_diagnosis(const Report& report, const std::string& note, const Look& look) {
   if (!note.empty()) std::cerr << plain(note, look.style.ascii) << "\n";
-  std::cerr << diagnosis.text([&](const Report& report) { return doctor_text(report, look.style); });
-  write_reports(diagnosis, look, kExitFindings);
+  std::cerr << doctor_text(report, look.style);
+  write_reports(report, look, kExitFindings);
 }
 
 void explain_error(const RunOptions& options, const CommandRun& run, Log log, const Look& look) {
@@ -188,7 +190,7 @@ void explain_error(const RunOptions& options, const CommandRun& run, Log log, co
       examine(options, run, modules_of_error(log), missing ? ImportPolicy::Never : options.imports);
   log.alone = !examined.note.empty();
   examined.facts.snapshot.log = Probed<Log>::of(std::move(log));
-  print_diagnosis(diagnosis_of(options, std::move(examined.facts.snapshot)), examined.note, look);
+  print_diagnosis(report_on(options, std::move(examined.facts.snapshot)), examined.note, look);
 }
 
 // For a failure that is not one of the installation: a line, and the files that were requested.
@@ -198,7 +200,7 @@ void tell_no_fault(const RunOptions& options, const std::string& line, const Log
   Snapshot snapshot;
   snapshot.tool_version = kToolVersion;
   snapshot.log = Probed<Log>::of(log);
-  write_reports(diagnosis_of(options, std::move(snapshot)), look, kExitInconclusive);
+  write_reports(report_on(options, std::move(snapshot)), look, kExitInconclusive);
 }
 
 // A crash is one of the installation if importing one of the modules crashes or fails by itself, or if their
@@ -208,8 +210,8 @@ void explain_crash(const RunOptions& options, const CommandRun& run, const Log& 
   if (modules.empty()) return tell_no_fault(options, no_fault_line(run, log), log, look);
   print_rule(options, run, look);
   Examined examined = examine(options, run, modules, options.imports);
-  const Diagnosis diagnosis = diagnosis_of(options, std::move(examined.facts.snapshot));
-  if (root(diagnosis.report()) != nullptr) return print_diagnosis(diagnosis, examined.note, look);
+  const Report report = report_on(options, std::move(examined.facts.snapshot));
+  if (root(report) != nullptr) return print_diagnosis(report, examined.note, look);
   const std::string line =
       options.imports == ImportPolicy::Never
           ? say("the last modules that were loaded are {}: their files have no fault", join(modules))

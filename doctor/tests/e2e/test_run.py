@@ -16,7 +16,7 @@ import pytest
 from environment import module_text
 from fixtures import python_with_torch
 
-pytestmark = pytest.mark.ctest(group="run", timeout=300)
+pytestmark = pytest.mark.ctest(group="run", labels="matrix;e2e", timeout=300)
 
 NO_FAULT = "nothing in its output points to the installation"
 SYMBOL = "_ZN3c104cuda9SetDeviceEi"  # torch 2.1 and 2.2 export it

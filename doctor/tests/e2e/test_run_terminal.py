@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.ctest(group="run_terminal", timeout=120)
+pytestmark = pytest.mark.ctest(group="run_terminal", labels="matrix;e2e", timeout=120)
 
 PYTHON = sys.executable
 
