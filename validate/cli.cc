@@ -50,8 +50,8 @@ struct Options {
 constexpr const char *kModelBlock = "model-block", *kModelOfMamba = "model-mamba_ssm";
 
 int report_error(const Error& error, int status) {
-  std::fprintf(stderr, "scankit validate: %s%s%s\n", error.message.c_str(), error.hint.empty() ? "" : "; ",
-               error.hint.c_str());
+  std::fprintf(stderr, "scankit validate: %s%s%s\n", tr(error.message).c_str(),
+               error.hint.empty() ? "" : "; ", tr(error.hint).c_str());
   return status;
 }
 
@@ -71,8 +71,9 @@ Result<std::vector<validate::Case>> choose_cases(const Options& options, std::ui
     const auto found = std::find_if(cases.begin(), cases.end(), [&](const auto& c) { return c.id == id; });
     if (found == cases.end())
       return Error{
-          Errc::InvalidArgument, say("--case {}: no such case with this seed and list", id),
-          say("scankit validate --list-cases lists them (add --full and --seed as in the run you repeat)")};
+          Errc::InvalidArgument, message("--case {}: no such case with this seed and list", id),
+          message(
+              "scankit validate --list-cases lists them (add --full and --seed as in the run you repeat)")};
     chosen.push_back(*found);
   }
   return chosen;
@@ -91,10 +92,11 @@ Result<void> check_module_name(const std::string& module) {
   const std::string name = module.substr(module.rfind('.') + 1);  // "package.selective_scan_cuda"
   if (std::ranges::find(known, name) != known.end()) return {};
   const std::string like = nearest_word(name, known);
-  return Error{Errc::InvalidArgument,
-               say("--module {}: cannot be validated; validate has cases only for {}", module, join(known)),
-               like.empty() ? say("to validate one of these under another name, give its file")
-                            : say("did you mean {}?", like)};
+  return Error{
+      Errc::InvalidArgument,
+      message("--module {}: cannot be validated; validate has cases only for {}", module, join(known)),
+      like.empty() ? message("to validate one of these under another name, give its file")
+                   : message("did you mean {}?", like)};
 }
 
 // A name as it is, or the absolute path of a file: children run in another directory.
@@ -102,10 +104,11 @@ Result<std::string> choose_module(const char* option, const std::string& module)
   if (!names_a_file(module)) return module;
   const std::string path = module.front() == '/' ? module : path_join(current_directory(), module);
   const auto info = make_real_host()->stat(path);
-  if (!info) return Error{Errc::InvalidArgument, say("{} {}: {}", option, module, info.error().message), ""};
+  if (!info)
+    return Error{Errc::InvalidArgument, message("{} {}: {}", option, module, info.error().message), ""};
   if (info->kind != FileKind::Regular)
-    return Error{Errc::InvalidArgument, say("{} {} is not a file", option, module),
-                 say("give the .so file, or the module")};
+    return Error{Errc::InvalidArgument, message("{} {} is not a file", option, module),
+                 message("give the .so file, or the module")};
   return path;
 }
 
@@ -122,9 +125,9 @@ Result<void> ours_to_run(const Host& host, const std::string& python, const std:
   }
   if (!foreign) return {};
   return Error{Errc::PermissionDenied,
-               say("{} belongs to user {}, and validating would run that user's code as root", foreign->path,
-                   foreign->uid),
-               say("run scankit as that user, or allow it with --import")};
+               message("{} belongs to user {}, and validating would run that user's code as root",
+                       foreign->path, foreign->uid),
+               message("run scankit as that user, or allow it with --import")};
 }
 
 int status_of(validate::Verdict verdict) {
@@ -200,19 +203,20 @@ Result<void> choose_files(const Options& options, validate::ValidateRequest& req
     request.commented_parameters = options.commented_parameters;
     SCANKIT_TRY(request.upstream_tests, choose_module("--upstream-tests", options.upstream_tests));
     if (!names_a_file(options.upstream_tests))
-      return Error{Errc::InvalidArgument, say("--upstream-tests {} is not a file", options.upstream_tests),
-                   say("give mamba_ssm's tests/ops/test_selective_scan.py")};
+      return Error{Errc::InvalidArgument,
+                   message("--upstream-tests {} is not a file", options.upstream_tests),
+                   message("give mamba_ssm's tests/ops/test_selective_scan.py")};
   }
   if (options.baseline.empty()) return {};
   request.baseline = options.baseline;
   const auto text = make_real_host()->read_file(options.baseline, 64u << 20);
   if (!text)
-    return Error{Errc::InvalidArgument, say("--baseline {}: {}", options.baseline, text.error().message),
-                 say("give the output of an earlier run with --json or --report json=FILE")};
+    return Error{Errc::InvalidArgument, message("--baseline {}: {}", options.baseline, text.error().message),
+                 message("give the output of an earlier run with --json or --report json=FILE")};
   request.baseline_text = *text;
   if (const std::string why = validate::baseline_form_problem(*text); !why.empty())
-    return Error{Errc::InvalidArgument, say("--baseline {}: {}", options.baseline, why),
-                 say("give the output of an earlier run with --json or --report json=FILE")};
+    return Error{Errc::InvalidArgument, message("--baseline {}: {}", options.baseline, why),
+                 message("give the output of an earlier run with --json or --report json=FILE")};
   return {};
 }
 

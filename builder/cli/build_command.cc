@@ -37,7 +37,7 @@ Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
     snapshot.torch = probe_torch(host, snapshot.python.value, snapshot.distributions.value);
   } else {
     snapshot.python = Probed<Python>::failed(python.error().message);
-    if (!broken.origin.empty()) set_broken_environment(snapshot, broken);
+    if (!broken.origin.empty()) snapshot.broken_environment = broken;
   }
   return snapshot;
 }
@@ -102,11 +102,11 @@ Result<void> build_for(const std::string& file, const MachineReader& read_machin
   auto there = other ? read_machine(text, file) : snapshot_from_json(text);
   if (!there && other) return there.error();
   if (!there)
-    return Error{there.error().code, say("{} is not a snapshot: {}", file, there.error().message),
-                 say("make one on that machine: scankit snapshot --out FILE")};
+    return Error{there.error().code, message("{} is not a snapshot: {}", file, there.error().message),
+                 message("make one on that machine: scankit snapshot --out FILE")};
   if (!there->gpus.present() || there->gpus.value.empty())
-    return Error{Errc::NotFound, say("{} lists no GPU", file),
-                 say("choose the GPU that the module is for: --arch sm_90")};
+    return Error{Errc::NotFound, message("{} lists no GPU", file),
+                 message("choose the GPU that the module is for: --arch sm_90")};
   here.gpus = std::move(there->gpus);
   here.driver = std::move(there->driver);
   targets = {TargetRequest::Kind::Native, {}};
@@ -153,7 +153,7 @@ int run_build(const BuildOptions& options) {
       return report_error("build", known.error(), kExitUsage);
   if (!snapshot.python.present() && !options.python.empty())
     return report_error("build", {Errc::InvalidArgument, tr(snapshot.python.note), ""}, kExitUsage);
-  if (const auto broken = broken_environment(snapshot))
+  if (const auto broken = snapshot.broken_environment)
     return report_error("build", error_of(*broken), kExitFindings);
   if (*flavor == Flavor::Torch) request->targets.cuda = snapshot.torch.value.cuda;
   if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);

@@ -36,12 +36,13 @@ std::string lines_plain(const std::string& text) {
 }  // namespace
 
 int report_error(const std::string& command, const Error& error, int status) {
-  const bool log = error.hint.find('\n') != std::string::npos;  // the compiler's own lines
+  const std::string hint = tr(error.hint);
+  const bool log = hint.find('\n') != std::string::npos;  // the compiler's own lines
   std::string line("scankit ");
-  line.append(command).append(": ").append(error.message);
-  if (!error.hint.empty() && !log) line += "; " + error.hint;
+  line.append(command).append(": ").append(tr(error.message));
+  if (!hint.empty() && !log) line += "; " + hint;
   tell(line);
-  if (log) std::fputs(lines_plain(error.hint).c_str(), stderr);
+  if (log) std::fputs(lines_plain(hint).c_str(), stderr);
   return error.code == Errc::InvalidArgument ? kExitUsage : status;
 }
 
@@ -168,7 +169,7 @@ int show_manifest(const std::string& path) {
   if (!manifest) return report_error("build", manifest.error(), kExitUsage);
   std::fputs(manifest->c_str(), stdout);
   if (const auto good = check_against_manifest(path, *manifest); !good)
-    return report_error("build", {Errc::Malformed, good.error().message, say("reinstall the module")},
+    return report_error("build", {Errc::Malformed, good.error().message, message("reinstall the module")},
                         kExitFindings);
   return kExitClean;
 }

@@ -67,8 +67,8 @@ void build_parts(const FixContext& context, const BuildRequest& request, std::ve
 Result<void> clear_what_is_left(const StateFolder& state) {
   SCANKIT_TRY(const auto left, interrupted(state));
   if (!left.empty())
-    return Error{Errc::Conflict, say("another fix of this environment was interrupted in the meantime"),
-                 say("run scankit fix again")};
+    return Error{Errc::Conflict, message("another fix of this environment was interrupted in the meantime"),
+                 message("run scankit fix again")};
   std::vector<std::string> lines;
   return recover(state, lines);
 }

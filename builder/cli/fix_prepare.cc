@@ -80,7 +80,7 @@ std::optional<BuiltModule> shipped_module(const FixContext& context, const Bundl
   if (request.flavor != Flavor::Universal) return std::nullopt;
   auto ready = prebuilt_module(prebuilt_folder(), module, request.targets, context.report.snapshot.gpus);
   if (ready) return *std::move(ready);
-  tell(ready.error().message);
+  tell(tr(ready.error().message));
   return std::nullopt;
 }
 
@@ -150,9 +150,8 @@ std::vector<std::string> unproven_code(const FixContext& context,
 
 namespace {
 
-// A snapshot with observed imports. Facts are stored in English, whatever the user's language.
+// A snapshot with observed imports.
 Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
-  const Speaking facts_are_english(nullptr);
   Progress progress;
   SnapshotRequest request;
   request.python = asked.python;
@@ -189,7 +188,6 @@ void keep_torch_extensions(Report& report) {
 }  // namespace
 
 Snapshot facts_of_environment(const Host& host, const DiagnosisRequest& request) {
-  const Speaking facts_are_english(nullptr);
   SnapshotRequest files;
   files.python = request.python;
   files.modules = request.modules;

@@ -94,9 +94,10 @@ int explain_no_action(const FixContext& context, const FixPlan& plan) {
 
 int refuse(const FixContext& context, const PlanView& view, const Error& error) {
   const int status = report_error("fix", error, kExitFindings);
-  report_error("fix", {Errc::Io, say("nothing was changed: the environment is in its previous state"), ""},
+  report_error("fix",
+               {Errc::Io, message("nothing was changed: the environment is in its previous state"), ""},
                status);
-  return end_fix(context, view, status, {"failed", error.message, {}});
+  return end_fix(context, view, status, {"failed", tr(error.message), {}});
 }
 
 namespace {
@@ -175,7 +176,7 @@ int tell_results(const FixContext& context, const PlanView& view, const std::vec
     const int failed = report_error("fix", part.error, status_of(part));
     if (status == kExitClean) {
       status = failed;
-      outcome.message = part.error.message;
+      outcome.message = tr(part.error.message);
     }
     if (any_kept) tell_undone(options, part);
   }
@@ -189,7 +190,8 @@ int tell_results(const FixContext& context, const PlanView& view, const std::vec
   const bool old_state =
       std::ranges::none_of(parts, [](const PartResult& part) { return part.failed_at == FailedAt::Undoing; });
   if (!any_kept && old_state)
-    report_error("fix", {Errc::Io, say("nothing was changed: the environment is in its previous state"), ""},
+    report_error("fix",
+                 {Errc::Io, message("nothing was changed: the environment is in its previous state"), ""},
                  status);
   const int signal = status == kExitClean ? 0 : Interruption::signal();
   return end_fix(context, view, signal != 0 ? 128 + signal : status, outcome);

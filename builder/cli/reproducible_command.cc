@@ -69,14 +69,14 @@ Result<std::string> build_once(const std::vector<std::string>& arguments, const 
   std::istringstream lines(ran->err);
   for (std::string line; std::getline(lines, line);) tell(line);
   return Error{ran->exit_code == kExitUsage ? Errc::InvalidArgument : Errc::ToolFailed,
-               say("a build failed, so there is nothing to compare"), ""};
+               message("a build failed, so there is nothing to compare"), ""};
 }
 
 Result<std::string> only_module(const std::string& folder) {
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator(folder, code))
     if (entry.path().extension() == ".so") return entry.path().string();
-  return Error{Errc::NotFound, say("the build wrote no module to {}", folder), ""};
+  return Error{Errc::NotFound, message("the build wrote no module to {}", folder), ""};
 }
 
 struct Built {

@@ -41,9 +41,9 @@ std::optional<Error> left_in_environment(const Python& python, const InstallTarg
   const auto here = last_run(chosen), there = last_run(own);
   if ((here && !here->empty()) || !there || there->empty()) return std::nullopt;
   return Error{Errc::PermissionDenied,
-               say("the last fix of this environment is stored in {}, which is not writable now: {}",
-                   own.root(), place.why),
-               say("run scankit restore again when it is writable")};
+               message("the last fix of this environment is stored in {}, which is not writable now: {}",
+                       own.root(), place.why),
+               message("run scankit restore again when it is writable")};
 }
 
 // Undoes every part of one run, the last one first. If one cannot be undone, the next restore continues
@@ -56,7 +56,7 @@ int restore_run(const StateFolder& state, const std::string& run, bool may_be_em
       continue;
     }
     if (undone.error().code != Errc::NotFound) return report_error("restore", undone.error(), kExitFindings);
-    if (!any) print_line(undone.error().message);
+    if (!any) print_line(tr(undone.error().message));
     return kExitClean;
   }
 }

@@ -139,7 +139,7 @@ Result<void> compile_into(BuiltModule& built, const BuildRequest& request, const
 Result<Flavor> parse_flavor(const std::string& text) {
   if (text.empty() || text == "universal") return Flavor::Universal;
   if (text == "torch") return Flavor::Torch;
-  return Error{Errc::InvalidArgument, say("--flavor {}: scankit builds universal and torch", text), ""};
+  return Error{Errc::InvalidArgument, message("--flavor {}: scankit builds universal and torch", text), ""};
 }
 
 Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
@@ -175,7 +175,7 @@ Result<void> write_module(const Host& host, const BuiltModule& built, const std:
   if (good) good = assert_module(host, aside, {built.module, built.images, built.also_proven != nullptr});
   if (good && built.also_proven) good = built.also_proven(host, aside);
   if (good && ::rename(aside.c_str(), path.c_str()) != 0)
-    good = Error{Errc::Io, say("cannot rename to {}: {}", path, std::strerror(errno)), ""};
+    good = Error{Errc::Io, message("cannot rename to {}: {}", path, std::strerror(errno)), ""};
   if (!good) ::unlink(aside.c_str());
   if (good) good = fsync_directory(path_dirname(path));
   return good;

@@ -168,17 +168,17 @@ Result<std::string> cache_folder(const std::string& asked) {
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
     return path_join(home, ".cache/scankit");
   return Error{Errc::InvalidArgument,
-               say("no directory for the cache: neither XDG_CACHE_HOME nor HOME is "
-                   "set"),
-               say("choose one with --cache-dir")};
+               message("no directory for the cache: neither XDG_CACHE_HOME nor HOME is "
+                       "set"),
+               message("choose one with --cache-dir")};
 }
 
 Result<std::string> usable_cache_folder(const std::string& asked) {
   SCANKIT_TRY(const std::string folder, cache_folder(asked));
   const auto ours = check_private_folder(folder);
   if (ours || ours.error().code == Errc::NotFound) return folder;
-  const std::string next =
-      ours.error().hint.empty() ? say("choose a directory of your own with --cache-dir") : ours.error().hint;
+  const Message next = ours.error().hint.empty() ? message("choose a directory of your own with --cache-dir")
+                                                 : ours.error().hint;
   progress_note(say("the cache {} is not used: {}, so anybody may have written the compiled code in it; {}",
                     folder, ours.error().message, next));
   return std::string();
@@ -192,13 +192,13 @@ Result<std::uint64_t> parse_cache_size(const std::string& text) {
   const std::string_view units = "KMGT";
   const auto power = unit.size() == 1 ? units.find(unit[0]) : std::string_view::npos;
   if (digits == 0 || digits > 12 || (!unit.empty() && power == std::string_view::npos))
-    return Error{Errc::InvalidArgument, say("--cache-size {}: expected a number of bytes", text),
-                 say("use a value such as 512M or 2G")};
+    return Error{Errc::InvalidArgument, message("--cache-size {}: expected a number of bytes", text),
+                 message("use a value such as 512M or 2G")};
   const std::uint64_t number = std::stoull(text.substr(0, digits));
   const unsigned shift = unit.empty() ? 0 : 10 * (static_cast<unsigned>(power) + 1);
   if (number > (~std::uint64_t{0} >> shift))
-    return Error{Errc::InvalidArgument, say("--cache-size {}: expected a number of bytes", text),
-                 say("use a value such as 512M or 2G")};
+    return Error{Errc::InvalidArgument, message("--cache-size {}: expected a number of bytes", text),
+                 message("use a value such as 512M or 2G")};
   return number << shift;
 }
 

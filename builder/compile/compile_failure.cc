@@ -131,7 +131,7 @@ bool is_error(const std::string& line) {
 
 Error image_failure(const DeviceCompiler::Job& job, const std::string& why, const std::string& details,
                     Errc code) {
-  return {code, say("compiling {} for {} failed: {}", job.unit->name, job.target->name(), why), details};
+  return {code, message("compiling {} for {} failed: {}", job.unit->name, job.target->name(), why), details};
 }
 
 }  // namespace

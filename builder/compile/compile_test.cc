@@ -30,7 +30,7 @@ class Compile : public testing::Test {
     if (nvrtc.sha256.empty()) {
       nvrtc = found[0];
       const auto known = identify(*host, cache, nvrtc);
-      ASSERT_TRUE(known) << known.error().message;
+      ASSERT_TRUE(known) << english(known.error().message);
     }
     compiler = std::make_unique<NvrtcCompiler>(nvrtc);
     request.compiler = compiler.get();
@@ -51,7 +51,7 @@ class Compile : public testing::Test {
 
 TEST_F(Compile, MakesEveryUnitForEveryTarget) {
   const auto made = compile_units(request);
-  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(made) << english(made.error().message);
   ASSERT_EQ(made->size(), 4u);
   EXPECT_EQ((*made)[0].unit, "twice");
   EXPECT_TRUE((*made)[0].bytes.starts_with("\177ELF"));
@@ -139,10 +139,10 @@ TEST_F(Compile, ReportsTheUsefulLinesOfAFailure) {
   request.targets.resize(1);  // of several at once, the first to fail is the one that is reported
   const auto made = compile_units(request);
   ASSERT_FALSE(made);
-  EXPECT_NE(made.error().message.find("compiling broken for sm_90 failed: source.cu(3): error"),
+  EXPECT_NE(english(made.error().message).find("compiling broken for sm_90 failed: source.cu(3): error"),
             std::string::npos)
-      << made.error().message;
-  EXPECT_NE(made.error().hint.find("SCALE"), std::string::npos);
+      << english(made.error().message);
+  EXPECT_NE(english(made.error().hint).find("SCALE"), std::string::npos);
   EXPECT_FALSE(cache.find(KeyMaker(request).key(request.units[0], request.targets[0])));
 }
 

@@ -59,7 +59,7 @@ TEST(Explanation, GoesThroughJsonAndBack) {
   const std::string path = folder->path() + "/a.json";
   ASSERT_TRUE(write_file_atomically(path, json.dump()));
   const auto after = read_explanation(path);
-  ASSERT_TRUE(after) << after.error().message;
+  ASSERT_TRUE(after) << english(after.error().message);
   EXPECT_TRUE(compared(before, *after).empty());
   EXPECT_EQ(after->images[0].sha256, "ab");
   EXPECT_EQ(explanation_text(before), explanation_text(*after));
@@ -97,7 +97,7 @@ TEST(Explanation, RefusesWhatIsNone) {
     ASSERT_TRUE(write_file_atomically(path, text));
     const auto read = read_explanation(path);
     ASSERT_FALSE(read) << text;
-    EXPECT_NE(read.error().message.find(path), std::string::npos) << read.error().message;
+    EXPECT_NE(english(read.error().message).find(path), std::string::npos) << english(read.error().message);
   }
   EXPECT_FALSE(read_explanation(folder->path() + "/none"));
 }

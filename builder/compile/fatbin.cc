@@ -87,8 +87,8 @@ Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images) {
       return Error{
           Errc::Malformed,
           image.target.ptx
-              ? say("the compiler's output for {} {} is not PTX", image.unit, image.target.name())
-              : say("the compiler's output for {} {} is not a cubin", image.unit, image.target.name()),
+              ? message("the compiler's output for {} {} is not PTX", image.unit, image.target.name())
+              : message("the compiler's output for {} {} is not a cubin", image.unit, image.target.name()),
           ""};
     append_entry(entries, image, *version);
     fatbin.payloads.push_back(kContainerHeader + entries.size());

@@ -68,11 +68,11 @@ Result<void> check_resources(const Host& host, const Probed<Memory>& memory,
     const std::uint64_t free = free_memory(host, memory.value);
     if (free < kCompiler)
       return Error{Errc::Unsupported,
-                   say("a compiler needs {} MB of memory, and only {} MB are free (including the cgroup "
-                       "limits)",
-                       in_mb(kCompiler), in_mb(free)),
-                   say("stop other programs, request more memory (Slurm: --mem=2G), or build on another "
-                       "machine: --arch, --for")};
+                   message("a compiler needs {} MB of memory, and only {} MB are free (including the cgroup "
+                           "limits)",
+                           in_mb(kCompiler), in_mb(free)),
+                   message("stop other programs, request more memory (Slurm: --mem=2G), or build on another "
+                           "machine: --arch, --for")};
   }
   for (const std::string& folder : folders) {
     struct ::statvfs disk;
@@ -81,10 +81,10 @@ Result<void> check_resources(const Host& host, const Probed<Memory>& memory,
     if (::statvfs(there.c_str(), &disk) != 0) continue;
     const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
     if (free < kFiles)
-      return Error{
-          Errc::Io,
-          say("a build writes up to {} MB, and {} has only {} MB free", in_mb(kFiles), there, in_mb(free)),
-          say("free some space, or choose other directories: --cache-dir, --out, TMPDIR")};
+      return Error{Errc::Io,
+                   message("a build writes up to {} MB, and {} has only {} MB free", in_mb(kFiles), there,
+                           in_mb(free)),
+                   message("free some space, or choose other directories: --cache-dir, --out, TMPDIR")};
   }
   return {};
 }

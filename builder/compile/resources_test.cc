@@ -55,11 +55,11 @@ TEST_F(Resources, TooLittleIsSaidWithTheFix) {
   EXPECT_TRUE(check_resources(*host, Probed<Memory>::failed("not read"), {}));
   const auto none = check_resources(*host, memory(50), {});
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find("50 MB are free"), std::string::npos);
-  EXPECT_NE(none.error().hint.find("--mem"), std::string::npos);
+  EXPECT_NE(english(none.error().message).find("50 MB are free"), std::string::npos);
+  EXPECT_NE(english(none.error().hint).find("--mem"), std::string::npos);
   const auto full = check_resources(*host, memory(1000), {"/proc"});  // a file system without any room
   ASSERT_FALSE(full);
-  EXPECT_NE(full.error().hint.find("--cache-dir"), std::string::npos);
+  EXPECT_NE(english(full.error().hint).find("--cache-dir"), std::string::npos);
 }
 
 }  // namespace

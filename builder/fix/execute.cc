@@ -49,12 +49,6 @@ Journal journal_of(const std::string& id, const ExecuteRequest& request) {
   return journal;
 }
 
-// The journal is in English, unlike the progress, so `line` is called with English as the language.
-void note_step(Transaction& transaction, const std::function<std::string()>& line) {
-  const Speaking the_journal_is_english(nullptr);
-  transaction.add_step(line());
-}
-
 Result<void> stage_files(RunningPart& part) {
   SCANKIT_CHECK(part.staging.make_folders(part.plan.place.site));
   for (const BuiltModule* built : part.built) {
@@ -95,8 +89,8 @@ Result<void> note_versions(RunningPart& part, const Snapshot& before, const Snap
   const std::string torch = installed_version(before, "torch"), now = installed_version(after, "torch");
   if (torch != now && !torch_meant)
     return Error{Errc::Conflict,
-                 say("the installer replaced torch {} with {}, which was not requested", torch, now),
-                 say("install a release of the package that supports torch {}", torch)};
+                 message("the installer replaced torch {} with {}, which was not requested", torch, now),
+                 message("install a release of the package that supports torch {}", torch)};
   std::map<std::string, std::pair<std::string, std::string>> versions;
   for (const Distribution& one : before.distributions.value)
     versions[required_name(one.name)].first = one.version;
@@ -104,10 +98,9 @@ Result<void> note_versions(RunningPart& part, const Snapshot& before, const Snap
     versions[required_name(one.name)].second = one.version;
   for (const auto& [name, change] : versions) {
     if (change.first == change.second) continue;
-    note_step(part.transaction, [&, &name = name, &change = change] {
-      return say("{}: {} before, {} after; undone by restoring the old files", name,
-                 change.first.empty() ? "-" : change.first, change.second.empty() ? "-" : change.second);
-    });
+    part.transaction.add_step(message("{}: {} before, {} after; undone by restoring the old files", name,
+                                      change.first.empty() ? "-" : change.first,
+                                      change.second.empty() ? "-" : change.second));
   }
   return {};
 }
@@ -129,7 +122,7 @@ Result<void> run_installers(RunningPart& part) {
     if (packages == nullptr) continue;
     for (const InstallerCommand& command : packages->commands) {
       part.progress.act(say("running: {}", shown(command)));
-      note_step(part.transaction, [&] { return say("ran: {}", shown(command)); });
+      part.transaction.add_step(message("ran: {}", shown(command)));
       SCANKIT_CHECK(run_installer(command, part.request.lock));
     }
   }
@@ -225,8 +218,8 @@ Result<void> still_wrong(const std::vector<RepairStep>& steps, const Report& rep
     if (finding.severity() != Severity::Error) continue;
     for (const RepairStep& step : steps)
       if (step.about == finding.module && step.cause == info(finding.cause).slug)
-        return Error{Errc::ToolFailed, say("it is still wrong after the fix: {}", finding.summary),
-                     say("see `scankit doctor`")};
+        return Error{Errc::ToolFailed, message("it is still wrong after the fix: {}", finding.summary),
+                     message("see `scankit doctor`")};
   }
   return {};
 }
@@ -305,8 +298,8 @@ void execute_parts(const Host& host, const StateFolder& state, ExecuteRequest re
     if (!part.kept()) continue;
     if (auto going = Interruption::check(); stop || !going) {
       part.failed_at = FailedAt::Preparation;
-      part.error =
-          going ? Error{Errc::Conflict, say("not tried, because an earlier step failed"), ""} : going.error();
+      part.error = going ? Error{Errc::Conflict, message("not tried, because an earlier step failed"), ""}
+                         : going.error();
       continue;
     }
     request.plan = &part.plan;

@@ -38,8 +38,9 @@ Result<InstallTarget> own_site(const Python& python, std::string& unusable) {
   const PathEntry* site = path_entry_of(python, "site");
   if (python.externally_managed) unusable = managed_by_the_system(python);
   if (site == nullptr && unusable.empty())
-    return Error{Errc::NotFound, say("no site-packages directory on the path of {}", interpreter_of(python)),
-                 say("use --target DIR")};
+    return Error{Errc::NotFound,
+                 message("no site-packages directory on the path of {}", interpreter_of(python)),
+                 message("use --target DIR")};
   if (!unusable.empty()) return InstallTarget{};
   for (const std::string& path : {existing_part(site->path), existing_part(python.prefix)})
     if (unusable.empty() && !may_write(path))
@@ -51,13 +52,14 @@ Result<InstallTarget> own_site(const Python& python, std::string& unusable) {
 Result<InstallTarget> user_site(const Host& host, const Python& python) {
   if (!python.user_site_enabled)
     return Error{Errc::Unsupported,
-                 say("this Python does not use the user site (a venv, or PYTHONNOUSERSITE)"),
-                 say("omit --target: scankit then chooses a suitable directory")};
+                 message("this Python does not use the user site (a venv, or PYTHONNOUSERSITE)"),
+                 message("omit --target: scankit then chooses a suitable directory")};
   std::string base = host.env("PYTHONUSERBASE").value_or("");
   const std::string home = host.env("HOME").value_or("");
   if (base.empty() && !home.empty()) base = home + "/.local";
   if (!base.starts_with('/'))
-    return Error{Errc::InvalidArgument, say("--target user: HOME is not set"), say("use --target DIR")};
+    return Error{Errc::InvalidArgument, message("--target user: HOME is not set"),
+                 message("use --target DIR")};
   const std::string minor = python.version.substr(0, python.version.find('.', python.version.find('.') + 1));
   return InstallTarget{
       .base = base, .site = base + "/lib/python" + minor + "/site-packages", .elsewhere = true};
@@ -82,8 +84,8 @@ Result<InstallTarget> folder_for(const Host& host, const Python& python) {
   const std::string home = host.env("HOME").value_or("");
   if (!data.starts_with('/') && home.starts_with('/')) data = home + "/.local/share";
   if (!data.starts_with('/'))
-    return Error{Errc::InvalidArgument, say("neither XDG_DATA_HOME nor HOME is set"),
-                 say("use --target DIR")};
+    return Error{Errc::InvalidArgument, message("neither XDG_DATA_HOME nor HOME is set"),
+                 message("use --target DIR")};
   constexpr std::size_t kDigits = 8;
   std::string name = path_basename(python.prefix);
   // ".venv" of "project" says less than "project".
@@ -130,16 +132,16 @@ std::string start_line(const std::string& shell, const std::string& line) {
 
 Error foreign_place(const ForeignCode& foreign) {
   return {Errc::PermissionDenied,
-          say("{} belongs to user {}, and verifying a fix would run that user's code as root", foreign.path,
-              foreign.uid),
-          say("run scankit fix as that user")};
+          message("{} belongs to user {}, and verifying a fix would run that user's code as root",
+                  foreign.path, foreign.uid),
+          message("run scankit fix as that user")};
 }
 
 Error foreign_journal(const ForeignCode& foreign) {
-  return {
-      Errc::PermissionDenied,
-      say("{} belongs to user {}, and its contents would make root move files", foreign.path, foreign.uid),
-      say("run scankit as that user")};
+  return {Errc::PermissionDenied,
+          message("{} belongs to user {}, and its contents would make root move files", foreign.path,
+                  foreign.uid),
+          message("run scankit as that user")};
 }
 
 Result<void> check_place(const InstallTarget& place) {
@@ -147,31 +149,31 @@ Result<void> check_place(const InstallTarget& place) {
   // Both may not exist yet; the deepest directory that does exist decides.
   struct stat site_info, base_info;
   if (::stat(site.c_str(), &site_info) != 0 || ::stat(base.c_str(), &base_info) != 0)
-    return Error{Errc::Io, say("cannot access {}: {}", site, std::strerror(errno)), ""};
+    return Error{Errc::Io, message("cannot access {}: {}", site, std::strerror(errno)), ""};
   if (!S_ISDIR(site_info.st_mode))
-    return Error{Errc::InvalidArgument, say("{} is not a directory", site), ""};
+    return Error{Errc::InvalidArgument, message("{} is not a directory", site), ""};
   for (const std::string& path : {site, base})
     if (!may_write(path))
-      return Error{Errc::PermissionDenied, say("cannot write to {}: {}", path, std::strerror(errno)),
-                   say("choose another directory with --target DIR")};
+      return Error{Errc::PermissionDenied, message("cannot write to {}: {}", path, std::strerror(errno)),
+                   message("choose another directory with --target DIR")};
   if (::geteuid() == 0 && site_info.st_uid != 0) return foreign_place({site, site_info.st_uid});
   if (site_info.st_dev != base_info.st_dev)
-    return Error{
-        Errc::Unsupported,
-        say("{} and {} are on different file systems, so files cannot be renamed between them", site, base),
-        say("use --target DIR")};
+    return Error{Errc::Unsupported,
+                 message("{} and {} are on different file systems, so files cannot be renamed between them",
+                         site, base),
+                 message("use --target DIR")};
   return {};
 }
 
 Result<void> may_move(const Host& host, const std::string& file) {
   const std::string folder = path_dirname(file);
   if (!may_write(folder))
-    return Error{Errc::PermissionDenied, say("cannot move {} away: {}", file, std::strerror(errno)),
-                 say("it hides the module: move it away yourself, then run scankit fix again")};
+    return Error{Errc::PermissionDenied, message("cannot move {} away: {}", file, std::strerror(errno)),
+                 message("it hides the module: move it away yourself, then run scankit fix again")};
   if (const auto foreign = foreign_to_root(host, folder))
     return Error{Errc::PermissionDenied,
-                 say("{} hides the module and belongs to user {}", file, foreign->uid),
-                 say("run scankit fix as that user")};
+                 message("{} hides the module and belongs to user {}", file, foreign->uid),
+                 message("run scankit fix as that user")};
   return {};
 }
 

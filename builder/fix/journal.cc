@@ -47,7 +47,7 @@ Error refused_move(const std::string& from, const std::string& to) {
 }
 
 Error something_is_there(const std::string& from, const std::string& to) {
-  return {Errc::Conflict, say("cannot move {} to {}: the target exists", from, to), ""};
+  return {Errc::Conflict, message("cannot move {} to {}: the target exists", from, to), ""};
 }
 
 // Fails if `to` exists: what appeared there meanwhile is not ours to overwrite. If the kernel or the file
@@ -181,15 +181,16 @@ Result<void> can_undo(const Operation& op) {
   if (placed && !op.sha256.empty() && is_there(op.target)) {
     SCANKIT_TRY(const std::string now, sha256_file(op.target));
     if (now != op.sha256)
-      return Error{Errc::Conflict, say("{} is no longer the file that scankit installed", op.target),
-                   say("move it away, then run scankit restore again")};
+      return Error{Errc::Conflict, message("{} is no longer the file that scankit installed", op.target),
+                   message("move it away, then run scankit restore again")};
   }
   if (op.kind == Operation::Kind::Save && is_there(op.backup) && is_there(op.target))
-    return Error{Errc::Conflict, say("{} exists again, so the backup cannot be restored there", op.target),
-                 say("move it away, then run scankit restore again; the saved one is {}", op.backup)};
+    return Error{Errc::Conflict,
+                 message("{} exists again, so the backup cannot be restored there", op.target),
+                 message("move it away, then run scankit restore again; the saved one is {}", op.backup)};
   if (op.kind != Operation::Kind::Place && !op.backup.empty() && !is_there(op.backup))
     return Error{Errc::NotFound,
-                 say("the backup {} no longer exists: {} cannot be restored", op.backup, op.target), ""};
+                 message("the backup {} no longer exists: {} cannot be restored", op.backup, op.target), ""};
   return {};
 }
 
@@ -287,16 +288,16 @@ Result<std::vector<Journal>> StateFolder::journals() const {
   for (const auto& entry : std::filesystem::directory_iterator(root_ + "/journal", code))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   if (code && code != std::errc::no_such_file_or_directory)
-    return Error{Errc::Io, say("cannot read {}: {}", root_ + "/journal", code.message()), ""};
+    return Error{Errc::Io, message("cannot read {}: {}", root_ + "/journal", code.message()), ""};
   std::sort(files.begin(), files.end());
   std::vector<Journal> journals;
   for (const std::string& file : files) {
     SCANKIT_TRY(const std::string text, read_whole_file(file));
     auto journal = from_json(text);
     if (!journal || journal->id + ".json" != path_basename(file))
-      return Error{Errc::Malformed, say("{} is not a journal written by this scankit", file),
-                   say("compare it with the other files there; as long as it exists, scankit changes "
-                       "nothing in this environment")};
+      return Error{Errc::Malformed, message("{} is not a journal written by this scankit", file),
+                   message("compare it with the other files there; as long as it exists, scankit changes "
+                           "nothing in this environment")};
     // A journal that is done or undone asks for nothing now; it is checked when it is to be undone.
     const bool unfinished =
         journal->state == Journal::State::Applying || journal->state == Journal::State::Undoing;

@@ -36,22 +36,22 @@ Result<Lock> Lock::take(const std::string& folder) {
   const bool opened = fd.get() >= 0 && ::fstat(fd.get(), &info) == 0;
   if ((opened && (!S_ISREG(info.st_mode) || info.st_nlink > 1)) ||
       (!opened && (errno == ELOOP || errno == EISDIR)))
-    return Error{Errc::PermissionDenied, say("{} is not a lock file created by scankit", path),
-                 say("remove {}", path)};
+    return Error{Errc::PermissionDenied, message("{} is not a lock file created by scankit", path),
+                 message("remove {}", path)};
   if (!opened)
     return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
-                 say("cannot open {}: {}", path, std::strerror(errno)), ""};
+                 message("cannot open {}: {}", path, std::strerror(errno)), ""};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     char holder[32] = "";
     if (::pread(fd.get(), holder, sizeof(holder) - 1, 0) < 0) holder[0] = '\0';
-    return Error{
-        Errc::Conflict,
-        say("another scankit is changing this environment (process {})", static_cast<const char*>(holder)),
-        say("wait until it ends")};
+    return Error{Errc::Conflict,
+                 message("another scankit is changing this environment (process {})",
+                         static_cast<const char*>(holder)),
+                 message("wait until it ends")};
   }
   if (!is_still_at(path, info))
-    return Error{Errc::Conflict, say("another scankit has just finished changing this environment"),
-                 say("run it again")};
+    return Error{Errc::Conflict, message("another scankit has just finished changing this environment"),
+                 message("run it again")};
   const std::string id = std::to_string(::getpid());
   // Only the message above reads it.
   if (::ftruncate(fd.get(), 0) == 0) (void)!::pwrite(fd.get(), id.data(), id.size(), 0);
@@ -97,7 +97,7 @@ int Interruption::signal() { return came; }
 
 Result<void> Interruption::check() {
   if (came == 0) return {};
-  return Error{Errc::Conflict, say("interrupted by signal {}", static_cast<int>(came)), ""};
+  return Error{Errc::Conflict, message("interrupted by signal {}", static_cast<int>(came)), ""};
 }
 
 }  // namespace scankit

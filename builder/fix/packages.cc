@@ -125,13 +125,13 @@ Result<std::string> requirement_of(const Host& host, const Snapshot& snapshot, c
   if (source.empty()) return requirement;
   if (known->editable || !again)
     return Error{Errc::Unsupported,
-                 say("{} was installed from {}, so no package index is used for it", known->name, source),
-                 say("change it in its project, and install it from there again")};
+                 message("{} was installed from {}, so no package index is used for it", known->name, source),
+                 message("change it in its project, and install it from there again")};
   if (source.starts_with('/') && !host.exists(source))
     return Error{Errc::Unsupported,
-                 say("{} was installed from {}, which no longer exists; no package index is used for it",
-                     known->name, source),
-                 say("install it again from a copy of its source")};
+                 message("{} was installed from {}, which no longer exists; no package index is used for it",
+                         known->name, source),
+                 message("install it again from a copy of its source")};
   return known->name + " @ " + (source.starts_with('/') ? file_url(source) : source);
 }
 
@@ -183,8 +183,8 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
   hold_torch(snapshot, change);
   made.commands = change_commands(made.installer, change);
   if (made.commands.empty())
-    return Error{Errc::Unsupported, say("{} cannot do that", name_of(made.installer.kind)),
-                 say("use a venv, where pip can do it")};
+    return Error{Errc::Unsupported, message("{} cannot do that", name_of(made.installer.kind)),
+                 message("use a venv, where pip can do it")};
   if (builds_a_folder(host, snapshot, change)) SCANKIT_CHECK(build_apart(made));
   if (!change.isolated_build)
     if (const auto tools = missing_build_tools(snapshot); !tools.empty())
@@ -216,15 +216,16 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
                                   bool damaged) {
   if (!fix.project.empty())
     return Error{Errc::Unsupported,
-                 say("{} is built in its own directory, {}", fix.distribution, fix.project), ""};
+                 message("{} is built in its own directory, {}", fix.distribution, fix.project), ""};
   const Distribution* known = installed(snapshot, fix.distribution);
   const std::string source = known == nullptr ? "" : source_of(host, *known);
   if (source.ends_with(".whl") && !damaged)
-    return Error{Errc::Unsupported,
-                 say("{} was installed from the wheel {}, which does not match this environment; no package "
-                     "index is used for it",
-                     known->name, source),
-                 say("install a wheel of it that was built for torch {}", snapshot.torch.value.version)};
+    return Error{
+        Errc::Unsupported,
+        message("{} was installed from the wheel {}, which does not match this environment; no package "
+                "index is used for it",
+                known->name, source),
+        message("install a wheel of it that was built for torch {}", snapshot.torch.value.version)};
   PackageChange change;
   change.requirements = {fix.distribution + (fix.version.empty() ? "" : "==" + fix.version)};
   change.reinstall = true;

@@ -36,7 +36,7 @@ std::string not_in_place(const InstallTarget& place) {
              : say("{}: run this as a user with write permission, or use a venv of your own", place.why);
 }
 
-Error not_ours_to_do(std::string why = "") { return {Errc::Unsupported, std::move(why), ""}; }
+Error not_ours_to_do(Message why = "") { return {Errc::Unsupported, std::move(why), ""}; }
 
 }  // namespace
 
@@ -91,7 +91,7 @@ Result<What> step_of(const PlanInput& input, const Fix& fix, const Finding& find
   auto made = packages != nullptr ? change_for(input.host, input.report.snapshot, *packages)
                                   : change_for(input.host, input.report.snapshot, *rebuild,
                                                finding.cause == Cause::CorruptBinary);
-  if (!made) return not_ours_to_do(clauses({made.error().message, made.error().hint}));
+  if (!made) return not_ours_to_do(clauses_of({made.error().message, made.error().hint}));
   return What(std::move(*made));
 }
 
@@ -202,11 +202,11 @@ Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan) {
     const ModelPackage* model = model_package(requirement);
     if (model == nullptr)
       return Error{Errc::InvalidArgument,
-                   say("--package {}: scankit installs mamba-ssm and causal-conv1d", requirement),
-                   say("install any other package with your own installer")};
+                   message("--package {}: scankit installs mamba-ssm and causal-conv1d", requirement),
+                   message("install any other package with your own installer")};
     if (input.request.place.elsewhere)
       return Error{input.request.place.why.empty() ? Errc::InvalidArgument : Errc::PermissionDenied,
-                   say("--package {}: {}", requirement, not_in_place(input.request.place)), ""};
+                   message("--package {}: {}", requirement, not_in_place(input.request.place)), ""};
     const std::string version = installed_version(input.report.snapshot, requirement);
     const bool pinned = requirement.find_first_of("=<>!~") != std::string::npos;
     if (!version.empty() && !pinned) {

@@ -100,7 +100,7 @@ Result<Descriptor> constraints_file(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
   if (file.get() < 0 || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return Error{Errc::Io, say("cannot write a constraints file: {}", std::strerror(errno)), ""};
+    return Error{Errc::Io, message("cannot write a constraints file: {}", std::strerror(errno)), ""};
   return file;
 }
 
@@ -161,15 +161,17 @@ Result<void> run_installer(const InstallerCommand& command, int lock) {
   const int failed = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0)
-    return Error{Errc::Io, say("cannot start {}: {}", command.argv[0], std::strerror(failed)), ""};
+    return Error{Errc::Io, message("cannot start {}: {}", command.argv[0], std::strerror(failed)), ""};
   const int status = wait_for(child);
   SCANKIT_CHECK(Interruption::check());
   if (WIFSIGNALED(status))
-    return Error{Errc::ToolFailed, say("`{}` was killed by signal {}", shown(command), WTERMSIG(status)), ""};
-  if (WEXITSTATUS(status) == 127) return Error{Errc::ToolFailed, say("cannot start {}", command.argv[0]), ""};
+    return Error{Errc::ToolFailed, message("`{}` was killed by signal {}", shown(command), WTERMSIG(status)),
+                 ""};
+  if (WEXITSTATUS(status) == 127)
+    return Error{Errc::ToolFailed, message("cannot start {}", command.argv[0]), ""};
   if (WEXITSTATUS(status) != 0)
-    return Error{Errc::ToolFailed, say("`{}` exited with status {}", shown(command), WEXITSTATUS(status)),
-                 say("its output is above")};
+    return Error{Errc::ToolFailed, message("`{}` exited with status {}", shown(command), WEXITSTATUS(status)),
+                 message("its output is above")};
   return {};
 }
 

@@ -61,10 +61,10 @@ constexpr const char* kDaemon = "(setsid sh -c 'echo $$ >daemon; exec sleep 60' 
 
 TEST_F(AnInstaller, TellsHowItEnded) {
   EXPECT_TRUE(run("true"));
-  EXPECT_NE(run("exit 3").error().message.find("exited with status 3"), std::string::npos);
-  EXPECT_NE(run("exit 127").error().message.find("cannot start /bin/sh"), std::string::npos);
-  EXPECT_NE(run("kill -9 $$").error().message.find("was killed by signal 9"), std::string::npos);
-  EXPECT_NE(run("kill -TERM $$").error().message.find("was killed by signal 15"), std::string::npos);
+  EXPECT_NE(english(run("exit 3").error().message).find("exited with status 3"), std::string::npos);
+  EXPECT_NE(english(run("exit 127").error().message).find("cannot start /bin/sh"), std::string::npos);
+  EXPECT_NE(english(run("kill -9 $$").error().message).find("was killed by signal 9"), std::string::npos);
+  EXPECT_NE(english(run("kill -TERM $$").error().message).find("was killed by signal 15"), std::string::npos);
 }
 
 TEST_F(AnInstaller, MayLeaveADaemonWhereItEndsWell) {

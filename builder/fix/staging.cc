@@ -70,8 +70,8 @@ Result<void> verify_loads(const std::string& python, const std::string& module, 
   const auto timeout = with_torch ? std::chrono::minutes(5) : std::chrono::seconds(30);
   SCANKIT_TRY(const ProcessResult ran, run_python(python, kLoadProgram, arguments, timeout));
   if (ran.channel == "ok") return {};
-  return Error{Errc::ToolFailed, say("the built module does not load in {}: {}", python, how_it_ended(ran)),
-               ""};
+  return Error{Errc::ToolFailed,
+               message("the built module does not load in {}: {}", python, how_it_ended(ran)), ""};
 }
 
 Result<void> verify_import(const std::string& python, const std::string& module, const std::string& expected,
@@ -82,18 +82,18 @@ Result<void> verify_import(const std::string& python, const std::string& module,
   const std::string text = kind.size() < ran.channel.size() ? ran.channel.substr(kind.size() + 1) : "";
   if (kind == "ok") return {};
   if (kind == "other file")
-    return Error{Errc::Conflict, say("`import {}` imports {}, not {}", module, text, expected),
-                 say("that copy comes first on the import path: move it away, or see `scankit doctor`")};
+    return Error{Errc::Conflict, message("`import {}` imports {}, not {}", module, text, expected),
+                 message("that copy comes first on the import path: move it away, or see `scankit doctor`")};
   if (kind == "wrong numbers") {
     const auto blank = text.find(' ');
     return Error{Errc::Malformed,
-                 say("the forward result on {} differs from its definition by {}", text.substr(0, blank),
-                     blank == std::string::npos ? "" : text.substr(blank + 1)),
-                 say("please report this")};
+                 message("the forward result on {} differs from its definition by {}", text.substr(0, blank),
+                         blank == std::string::npos ? "" : text.substr(blank + 1)),
+                 message("please report this")};
   }
   const std::string why = kind == "failed" ? text : how_it_ended(ran);
-  return Error{Errc::ToolFailed, say("`import torch; import {}` failed after the fix: {}", module, why),
-               say("see `scankit doctor`")};
+  return Error{Errc::ToolFailed, message("`import torch; import {}` failed after the fix: {}", module, why),
+               message("see `scankit doctor`")};
 }
 
 Result<void> verify_statement(const std::string& python, const std::string& statement) {
@@ -104,8 +104,8 @@ Result<void> verify_statement(const std::string& python, const std::string& stat
   const ProcessResult& ran = *result;
   if (ran.channel == "ok") return {};
   const std::string why = ran.channel.empty() ? how_it_ended(ran) : ran.channel;
-  return Error{Errc::ToolFailed, say("`{}` failed after the fix: {}", statement, why),
-               say("see `scankit doctor`")};
+  return Error{Errc::ToolFailed, message("`{}` failed after the fix: {}", statement, why),
+               message("see `scankit doctor`")};
 }
 
 namespace {
@@ -155,7 +155,7 @@ Result<std::vector<Operation>> Staging::install(const BuiltModule& built, const 
     if (name.starts_with(distribution_stem(built.module) + "-") && name.ends_with(".dist-info"))
       operations.push_back({Operation::Kind::Save, entry.path(), "", backup_for(entry.path()), ""});
   }
-  if (code) return Error{Errc::Io, say("cannot read {}: {}", site, code.message()), ""};
+  if (code) return Error{Errc::Io, message("cannot read {}: {}", site, code.message()), ""};
   const std::string info = dist_info_name(built.module);
   const std::string& file = built.file;
   operations.push_back({Operation::Kind::Place, path_join(site, info), path_join(staging_, info), "", ""});
@@ -171,7 +171,7 @@ Result<std::vector<Operation>> Staging::install(const BuiltModule& built, const 
 Result<Operation> Staging::place_file(const std::string& target, const std::string& bytes) {
   SCANKIT_CHECK(make_directories(path_dirname(target)));
   if (!one_file_system(path_dirname(target), staging_))
-    return Error{Errc::Unsupported, say("{} and {} are on different file systems", target, staging_), ""};
+    return Error{Errc::Unsupported, message("{} and {} are on different file systems", target, staging_), ""};
   const std::string staged = path_join(staging_, "file-" + std::to_string(++saved_));
   SCANKIT_CHECK(write_file_atomically(staged, bytes));
   const bool replaces = is_there(target);
@@ -202,7 +202,7 @@ Result<Operation> Staging::set_variable(const SetVariable& variable, const std::
   std::string text;
   if (replaces) {
     if (::stat(variable.file.c_str(), &info) != 0)
-      return Error{Errc::Io, say("cannot read {}", variable.file), ""};
+      return Error{Errc::Io, message("cannot read {}", variable.file), ""};
     SCANKIT_TRY(text, read_whole_file(variable.file));
   }
   text += line_of(variable, fix);
@@ -222,11 +222,11 @@ Result<Operation> Staging::leave_file(const std::string& file) {
   const std::string staged = path_join(staging_, "left-" + std::to_string(++saved_));
   if (!is_there(file)) return Operation{Operation::Kind::Keep, file, staged, "", ""};
   struct stat info;
-  if (::stat(file.c_str(), &info) != 0) return Error{Errc::Io, say("cannot read {}", file), ""};
+  if (::stat(file.c_str(), &info) != 0) return Error{Errc::Io, message("cannot read {}", file), ""};
   constexpr std::size_t kLimit = 256u << 20;
   SCANKIT_TRY(const std::string text, read_whole_file(file, kLimit));
   if (!one_file_system(file, backup_))
-    return Error{Errc::Unsupported, say("{} and {} are on different file systems", file, backup_), ""};
+    return Error{Errc::Unsupported, message("{} and {} are on different file systems", file, backup_), ""};
   SCANKIT_CHECK(write_file_atomically(staged, text, info.st_mode & 07777));
   return Operation{Operation::Kind::Keep, file, staged, backup_for(file), ""};
 }

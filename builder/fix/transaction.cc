@@ -43,14 +43,13 @@ Result<void> undo_all(const StateFolder& state, Journal& journal, std::vector<st
 }
 
 Error not_undone(const Error& why, const Error& undoing) {
-  return {undoing.code, say("{}; and undoing it failed: {}", why.message, undoing.message),
-          say("run `scankit restore` after removing the cause: it continues from here")};
+  return {undoing.code, message("{}; and undoing it failed: {}", why.message, undoing.message),
+          message("run `scankit restore` after removing the cause: it continues from here")};
 }
 
 }  // namespace
 
 Result<void> Transaction::apply(const std::vector<Operation>& operations) {
-  const Speaking the_journal_is_english(nullptr);
   if (journal_.operations.empty()) SCANKIT_CHECK(state_.hold_room());
   // The order is what makes a kill harmless: the journal is on the disk before the first operation is made.
   journal_.state = Journal::State::Applying;
@@ -61,7 +60,6 @@ Result<void> Transaction::apply(const std::vector<Operation>& operations) {
 }
 
 Result<void> Transaction::note_ends() {
-  const Speaking the_journal_is_english(nullptr);
   for (Operation& op : journal_.operations) {
     if (op.kind == Operation::Kind::Tree && ended_unnoted(op.backup))
       SCANKIT_CHECK(note_changes(op.target, op.backup));
@@ -72,7 +70,6 @@ Result<void> Transaction::note_ends() {
 }
 
 Result<void> Transaction::commit() {
-  const Speaking the_journal_is_english(nullptr);
   journal_.state = Journal::State::Committed;
   SCANKIT_CHECK(state_.write(journal_));
   drop_unchanged_in(journal_);
@@ -81,7 +78,6 @@ Result<void> Transaction::commit() {
 }
 
 Error Transaction::roll_back(const Error& why) {
-  const Speaking the_journal_is_english(nullptr);
   bool may_say_committed = journal_.state == Journal::State::Committed;
   if (const auto known = state_.journals()) {
     const auto written =
@@ -94,7 +90,7 @@ Error Transaction::roll_back(const Error& why) {
     may_say_committed = written->state == Journal::State::Committed;
   }
   journal_.state = Journal::State::Applying;
-  journal_.note = why.message;
+  journal_.note = why.message.english();
   // A commit whose last fsync() failed says Committed all the same. Undone under that name, the fix would pass for done
   // with its backups moved away, and no restore could take it back.
   if (may_say_committed) {
@@ -109,13 +105,12 @@ Error Transaction::roll_back(const Error& why) {
   const auto undone = undo_all(state_, journal_, notes);
   if (!undone) return not_undone(why, undone.error());
   Error told = why;
-  for (const std::string& note : notes) told.message = say("{}; {}", told.message, note);
+  for (const std::string& note : notes) told.message = message("{}; {}", told.message, note);
   return told;
 }
 
 Result<void> run_transaction(const StateFolder& state, Journal journal,
                              const std::function<Result<void>()>& verify) {
-  const Speaking the_journal_is_english(nullptr);
   const auto operations = std::exchange(journal.operations, {});
   Transaction transaction(state, std::move(journal));
   Result<void> done = transaction.apply(operations);
@@ -162,8 +157,8 @@ static Result<void> can_undo_all(const Journal& journal) {
 
 static Error nothing_to_undo(bool nothing_done) {
   return {Errc::NotFound,
-          nothing_done ? say("nothing to restore: scankit has changed nothing in this environment")
-                       : say("nothing to restore: every fix of this environment is already undone"),
+          nothing_done ? message("nothing to restore: scankit has changed nothing in this environment")
+                       : message("nothing to restore: every fix of this environment is already undone"),
           ""};
 }
 

@@ -21,7 +21,7 @@ class Transaction {
   // Adds the operations to the journal and makes them; may be called several times. Staged files must be
   // where the operations say.
   Result<void> apply(const std::vector<Operation>& operations);
-  void add_step(const std::string& line) { journal_.steps.push_back(line); }
+  void add_step(const Message& line) { journal_.steps.push_back(line.english()); }
   // A program has ended: what it made of the files that were left to it belongs to the fix from now on.
   Result<void> note_ends();
   Result<void> commit();

@@ -45,7 +45,7 @@ TEST(Transaction, PutsBackARecordThatTheSameFixReplaced) {
   ASSERT_TRUE(run_transaction(state, journal, [] { return Result<void>(); }));
   EXPECT_NE(env.tree(), before);
   const auto undone = undo_last(state);
-  ASSERT_TRUE(undone) << undone.error().message;
+  ASSERT_TRUE(undone) << english(undone.error().message);
   EXPECT_EQ(env.tree(), before);
 }
 
@@ -85,11 +85,11 @@ TEST(Transaction, StaysRestorableWhenACommitFailsBehindItsEnd) {
   {
     const NoFileCanGrow full;
     const Error told = transaction.roll_back({Errc::Io, "the disk failed", ""});
-    EXPECT_NE(told.message.find("undoing it failed"), std::string::npos) << told.message;
+    EXPECT_NE(english(told.message).find("undoing it failed"), std::string::npos) << told.message;
   }
   EXPECT_EQ(read_whole_file(target).value(), "newer");  // as its journal says
   const auto undone = undo_last(state);
-  ASSERT_TRUE(undone) << undone.error().message;
+  ASSERT_TRUE(undone) << english(undone.error().message);
   EXPECT_EQ(env.tree(), before);
 }
 
@@ -142,7 +142,7 @@ TEST(Transaction, UndoesEverythingWhenVerificationFails) {
     return Result<void>(Error{Errc::ToolFailed, "the import failed", ""});
   });
   ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().message, "the import failed");
+  EXPECT_EQ(english(failed.error().message), "the import failed");
   EXPECT_EQ(env.tree(), before);
   EXPECT_EQ(state.journals().value()[0].note, "the import failed");
 }

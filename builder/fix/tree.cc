@@ -29,7 +29,7 @@ Error refused(const std::string& path) {
   const int number = errno;
   const bool forbidden = number == EACCES || number == EPERM || number == EROFS;
   return {forbidden ? Errc::PermissionDenied : Errc::Io,
-          say("cannot back up or restore {}: {}", path, std::strerror(number)), ""};
+          message("cannot back up or restore {}: {}", path, std::strerror(number)), ""};
 }
 
 // Flushes the whole file system: an fsync of each of thousands of directories would take minutes.
@@ -151,8 +151,8 @@ struct Restoration {
     if (!passes_a_link(root, path, plain_target) && !passes_a_link(files_of(copy), path, plain_copy))
       return {};
     return Error{Errc::Conflict,
-                 say("cannot restore {}: its path contains a symbolic link", path_join(root, path)),
-                 say("remove the link, then run scankit restore again")};
+                 message("cannot restore {}: its path contains a symbolic link", path_join(root, path)),
+                 message("remove the link, then run scankit restore again")};
   }
 
   std::string aside_for(const std::string& path) {
@@ -281,8 +281,8 @@ Result<void> can_restore_tree(const std::string& root, const std::string& copy,
     struct stat info;
     const bool there = ::lstat(full.c_str(), &info) == 0;
     if (entry.kind == Kind::Gone ? there : !there || entry_of(info) != entry)
-      return Error{Errc::Conflict, say("{} was changed after the installer wrote it", full),
-                   say("the packages were changed since: restore them with their installer")};
+      return Error{Errc::Conflict, message("{} was changed after the installer wrote it", full),
+                   message("the packages were changed since: restore them with their installer")};
   }
   return {};
 }

@@ -132,7 +132,7 @@ Result<TreeList> read_tree_list(const std::string& path) {
         !!(fields >> kind >> entry.inode >> entry.size >> entry.mtime_ns >> entry.copied >> name);
     name = unescaped(name);
     if (!whole || !is_below(name) || kind < 0 || kind > static_cast<int>(TreeEntry::Kind::Gone))
-      return Error{Errc::Malformed, say("{} is not a list written by this scankit", path), ""};
+      return Error{Errc::Malformed, message("{} is not a list written by this scankit", path), ""};
     entry.kind = static_cast<TreeEntry::Kind>(kind);
     list[name] = entry;
   }

@@ -89,7 +89,7 @@ TEST(AfterAnInstaller, SaysWhatWasWrittenInPlace) {
   ASSERT_TRUE(changes);
   EXPECT_EQ(changes->rewritten, std::vector<std::string>{"bystander.py"});
   const auto lost = restore_tree(env.site(), copy, env.base() + "/aside");
-  ASSERT_TRUE(lost) << lost.error().message;
+  ASSERT_TRUE(lost) << english(lost.error().message);
   EXPECT_EQ(*lost, std::vector<std::string>{"bystander.py"});
 }
 

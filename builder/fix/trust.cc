@@ -94,9 +94,9 @@ Result<void> check_owner(const std::string& path) {
   auto own = check_private_entry(path);
   if (own || own.error().code == Errc::NotFound) return {};  // gone meanwhile
   Error error = own.error();
-  error.message = say("{}, and scankit uses only its own files", error.message);
-  error.hint = say("check its contents: if they are not yours, remove it; otherwise, {}",
-                   error.hint.empty() ? say("give it back to its owner") : error.hint);
+  error.message = message("{}, and scankit uses only its own files", error.message);
+  error.hint = message("check its contents: if they are not yours, remove it; otherwise, {}",
+                       error.hint.empty() ? message("give it back to its owner") : error.hint);
   return error;
 }
 
@@ -108,9 +108,9 @@ Result<void> check_own_folder(const std::string& folder) {
   if (!S_ISDIR(info.st_mode))
     return Error{Errc::PermissionDenied,
                  S_ISLNK(info.st_mode)
-                     ? say("{} is a symbolic link, where scankit creates a directory", folder)
-                     : say("{} is not a directory, although scankit creates one there", folder),
-                 say("scankit did not create it: remove {}", folder)};
+                     ? message("{} is a symbolic link, where scankit creates a directory", folder)
+                     : message("{} is not a directory, although scankit creates one there", folder),
+                 message("scankit did not create it: remove {}", folder)};
   return check_owner(folder);
 }
 
@@ -126,8 +126,8 @@ Result<void> check_own_state(const StateFolder& state) {
       if (::lstat(path.c_str(), &info) != 0) continue;  // gone meanwhile
       if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
         return Error{Errc::PermissionDenied,
-                     say("{} is neither a file nor a directory created by scankit", path),
-                     say("scankit did not create it: remove {}", path)};
+                     message("{} is neither a file nor a directory created by scankit", path),
+                     message("scankit did not create it: remove {}", path)};
       SCANKIT_CHECK(check_owner(path));
     }
   }
@@ -145,17 +145,17 @@ Result<void> check_journal(const StateFolder& state, const Journal& journal) {
     if (!could_be_ours(state, journal, op))
       return Error{
           Errc::Malformed,
-          say("{} refers to {}, which no fix of this environment changes",
-              state.root() + "/journal/" + journal.id + ".json", op.target),
-          say("scankit did not write it for this environment: if the environment was copied or moved, "
-              "remove {}",
-              state.root())};
+          message("{} refers to {}, which no fix of this environment changes",
+                  state.root() + "/journal/" + journal.id + ".json", op.target),
+          message("scankit did not write it for this environment: if the environment was copied or moved, "
+                  "remove {}",
+                  state.root())};
     if (op.kind != OpKind::Tree) continue;
     for (const std::string& folder : {op.staged, op.backup, op.backup + "/files"})
       if (is_there(folder) && !is_folder(folder))
         return Error{Errc::Malformed,
-                     say("{} is not a directory, although scankit creates one there", folder),
-                     say("scankit did not create it: remove {}", state.root())};
+                     message("{} is not a directory, although scankit creates one there", folder),
+                     message("scankit did not create it: remove {}", state.root())};
   }
   return {};
 }

@@ -20,7 +20,7 @@ namespace scankit {
 namespace {
 
 Error malformed(const std::string& what) {
-  return {Errc::Malformed, say("the host module is not a complete 64-bit ELF file: {}", what), ""};
+  return {Errc::Malformed, message("the host module is not a complete 64-bit ELF file: {}", what), ""};
 }
 
 // Copies `count` structures at `offset`; nothing is read outside `bytes`.
@@ -96,8 +96,8 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
   for (const Elf64_Shdr& old : sections.table)
     for (const ModuleSection& section : added)
       if (sections.name(old) == section.name)
-        return Error{Errc::Conflict, say("the host module already has a section {}", section.name),
-                     say("start from the module as it was built, without device images")};
+        return Error{Errc::Conflict, message("the host module already has a section {}", section.name),
+                     message("start from the module as it was built, without device images")};
   // The new sections lack SHF_ALLOC and an address: no segment covers them, and nothing maps them.
   std::string out(elf);
   std::string names = sections.names;
@@ -134,14 +134,15 @@ Result<std::string> section_bytes(std::string_view elf, std::string_view name) {
   SCANKIT_TRY(auto sections, read_sections(elf));
   for (const Elf64_Shdr& section : sections.table)
     if (sections.name(section) == name) return contents(elf, section);
-  return Error{Errc::NotFound, say("the file has no section {}", name), ""};
+  return Error{Errc::NotFound, message("the file has no section {}", name), ""};
 }
 
 Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
                                     std::string_view manifest) {
   for (const BuiltCode& image : images)
     if (image.unit.size() > 63 || image.sha256.size() != 64)
-      return Error{Errc::InvalidArgument, say("unit name \"{}\" is longer than 63 bytes", image.unit), ""};
+      return Error{Errc::InvalidArgument, message("unit name \"{}\" is longer than 63 bytes", image.unit),
+                   ""};
   SCANKIT_TRY(auto fatbin, write_fatbin(images));
   // The index contains absolute offsets, so the place of the fatbin must be known before it is
   // appended: directly behind the file, aligned. append_sections() computes the same place, and the
@@ -161,7 +162,7 @@ Result<std::string> assemble_module(std::string_view host_module, const std::vec
                               {".scankit.manifest", std::string(manifest), 8}},
                              offsets);
   if (out && offsets[0] != start)
-    return Error{Errc::Malformed, say("the fatbin is not where its index says"), ""};
+    return Error{Errc::Malformed, message("the fatbin is not where its index says"), ""};
   return out;
 }
 
@@ -173,8 +174,8 @@ constexpr std::array<const char*, 5> kAllowedLibraries = {"libc.so.6", "libpthre
 constexpr const char* kGlibcFloor = "2.17";
 
 Error broken(const std::string& path, const std::string& what) {
-  return {Errc::Malformed, say("the built module {} failed its checks: {}", path, what),
-          say("nothing was installed; please report this with the output of `scankit build --explain`")};
+  return {Errc::Malformed, message("the built module {} failed its checks: {}", path, what),
+          message("nothing was installed; please report this with the output of `scankit build --explain`")};
 }
 
 // The universal module must load with every glibc from the floor on: DT_NEEDED and the version needs say what

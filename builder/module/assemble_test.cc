@@ -31,7 +31,7 @@ std::vector<BuiltCode> images() {
 
 std::string assembled() {
   auto module = assemble_module(tiny(), images(), "{}\n");
-  EXPECT_TRUE(module) << module.error().message;
+  EXPECT_TRUE(module) << english(module.error().message);
   return module ? *module : "";
 }
 
@@ -58,7 +58,7 @@ TEST(Assemble, IsReadBackByTheDoctorsReaders) {
   auto folder = TemporaryDirectory::create("assemble");
   const std::string path = place(*folder, assembled());
   const auto good = assert_module(*make_real_host(), path, {"tiny", images()});
-  EXPECT_TRUE(good) << good.error().message;
+  EXPECT_TRUE(good) << english(good.error().message);
   EXPECT_EQ(section_bytes(assembled(), ".scankit.manifest").value(), "{}\n");
 }
 
@@ -77,7 +77,7 @@ TEST(Assemble, SurvivesStrip) {
   ProcessRequest request;
   request.argv = {"strip", "--strip-unneeded", path};
   const auto ran = run_process(request);
-  if (!ran) GTEST_SKIP() << "no strip here: " << ran.error().message;
+  if (!ran) GTEST_SKIP() << "no strip here: " << english(ran.error().message);
   ASSERT_TRUE(ran->ok()) << ran->err;
   const std::string stripped = read_whole_file(path).value();
   const std::string whole = assembled();
@@ -108,11 +108,11 @@ TEST(Assertions, NameWhatIsBroken) {
   bytes[bytes.find("\177ELF", 4) + 100] ^= 1;
   const auto flipped = assert_module(*make_real_host(), place(*folder, bytes), {"tiny", images()});
   ASSERT_FALSE(flipped);
-  EXPECT_NE(flipped.error().message.find("forward for sm_90 differs"), std::string::npos)
-      << flipped.error().message;
+  EXPECT_NE(english(flipped.error().message).find("forward for sm_90 differs"), std::string::npos)
+      << english(flipped.error().message);
   const auto misnamed = assert_module(*make_real_host(), place(*folder, assembled()), {"other", images()});
   ASSERT_FALSE(misnamed);
-  EXPECT_NE(misnamed.error().message.find("exports PyInit_tiny"), std::string::npos);
+  EXPECT_NE(english(misnamed.error().message).find("exports PyInit_tiny"), std::string::npos);
 }
 
 TEST(Assertions, RefuseAFileWithForeignNeeds) {

@@ -134,7 +134,7 @@ Result<const BundledModule*> bundled_module(const std::string& name) {
     if (name.empty() || module.name == name) return &module;
     names += (names.empty() ? "" : ", ") + module.name;
   }
-  return Error{Errc::InvalidArgument, say("--module {}: scankit builds {}", name, names), ""};
+  return Error{Errc::InvalidArgument, message("--module {}: scankit builds {}", name, names), ""};
 }
 
 }  // namespace scankit

@@ -50,14 +50,15 @@ using Json = nlohmann::ordered_json;
 constexpr std::uint64_t kModuleLimit = 1u << 30;
 constexpr std::size_t kManifestLimit = 64u << 20;
 
-Error no_manifest(const std::string& path, const std::string& why) {
-  return {Errc::InvalidArgument, say("{} contains no manifest: {}", path, why),
-          say("each module that scankit built contains a manifest, and there is a copy as .json next to it")};
+Error no_manifest(const std::string& path, const Message& why) {
+  return {
+      Errc::InvalidArgument, message("{} contains no manifest: {}", path, why),
+      message("each module that scankit built contains a manifest, and there is a copy as .json next to it")};
 }
 
 Error bad_manifest(const std::string& name, const std::string& why) {
-  return {Errc::InvalidArgument, say("the manifest {} is damaged: {}", name, why),
-          say("rebuild the module, or use the copy next to it")};
+  return {Errc::InvalidArgument, message("the manifest {} is damaged: {}", name, why),
+          message("rebuild the module, or use the copy next to it")};
 }
 
 // The manifest's text. A file that is not a whole library is named for what it is: a web page, a git-lfs
@@ -67,12 +68,12 @@ Result<std::string> manifest_in(const std::string& path) {
   auto source = host->open(path);
   if (!source) return Error{Errc::InvalidArgument, source.error().message, ""};
   const FileState state = file_state(std::move(*source));
-  if (state.state != "elf") return no_manifest(path, tr(state.detail));
+  if (state.state != "elf") return no_manifest(path, state.detail);
   SCANKIT_TRY(const std::string file, host->read_file(path, kModuleLimit));
   auto manifest = section_bytes(file, ".scankit.manifest");
   if (manifest) return manifest;
   if (manifest.error().code == Errc::NotFound)
-    return no_manifest(path, say("scankit did not build it, or a tool removed the section"));
+    return no_manifest(path, message("scankit did not build it, or a tool removed the section"));
   return no_manifest(path, manifest.error().message);
 }
 
@@ -98,8 +99,8 @@ Result<Json> parse(const std::string& name, const std::string& text) {
 Result<Explanation> explanation_of(const std::string& name, const std::string& text) {
   SCANKIT_TRY(const Json json, parse(name, text));
   if (!json.contains("image_inputs"))
-    return Error{Errc::InvalidArgument, say("{} does not list what its images depend on", name),
-                 say("an older scankit wrote it")};
+    return Error{Errc::InvalidArgument, message("{} does not list what its images depend on", name),
+                 message("an older scankit wrote it")};
   Explanation explanation;
   explanation.module = json_text(json, "module");
   explanation.inputs = inputs_of(json.value("inputs", Json::object()));
@@ -148,9 +149,9 @@ Result<void> check_against_manifest(const std::string& path, const std::string& 
   SCANKIT_TRY(const auto entries, find_device_images(file));
   const Json& images = json["images"];
   if (entries.size() != images.size())
-    return Error{Errc::Malformed,
-                 say("{} contains {} images and its manifest lists {}", path, entries.size(), images.size()),
-                 ""};
+    return Error{
+        Errc::Malformed,
+        message("{} contains {} images and its manifest lists {}", path, entries.size(), images.size()), ""};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     SCANKIT_TRY(const std::string padded, fatbin_payload(file.file(), entries[i]));
     const auto size = images[i].find("size");  // payloads are padded to 8 bytes
@@ -158,8 +159,8 @@ Result<void> check_against_manifest(const std::string& path, const std::string& 
         0, size != images[i].end() && size->is_number_unsigned() ? size->get<std::size_t>() : 0);
     if (sha256_hex(bytes) != json_text(images[i], "sha256"))
       return Error{Errc::Malformed,
-                   say("image {} for {} in {} does not match its manifest", json_text(images[i], "unit"),
-                       json_text(images[i], "target"), path),
+                   message("image {} for {} in {} does not match its manifest", json_text(images[i], "unit"),
+                           json_text(images[i], "target"), path),
                    ""};
   }
   return {};

@@ -51,7 +51,7 @@ std::string module_of(const std::string& cubin, const std::string& ptx,
                       const std::string& manifest = "{}\n") {
   const auto made = assemble_module(
       tiny(), {image("fwd", {false, 90, ""}, cubin), image("fwd", {true, 75, ""}, ptx)}, manifest);
-  EXPECT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(made) << english(made.error().message);
   return made ? *made : "";
 }
 

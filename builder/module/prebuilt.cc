@@ -20,9 +20,9 @@ namespace {
 constexpr std::size_t kFileLimit = 512u << 20;
 constexpr std::size_t kIndexHeader = 16, kIndexEntry = 128;  // of .scankit.images: builder/README.md
 
-Error damaged(const std::string& path, const std::string& what) {
-  return {Errc::Malformed, say("{}, which is bundled with scankit, is damaged: {}", path, what),
-          say("reinstall scankit")};
+Error damaged(const std::string& path, const Message& what) {
+  return {Errc::Malformed, message("{}, which is bundled with scankit, is damaged: {}", path, what),
+          message("reinstall scankit")};
 }
 
 // The modules of one kernel share its device code; the first of them is the one that lies there.
@@ -50,7 +50,7 @@ Result<std::vector<BuiltCode>> read_images(const std::string& path, std::string_
   const auto& listed = manifest["images"];
   if (!listed.is_array() || !index.starts_with("SKIMAGE1") ||
       index.size() != kIndexHeader + kIndexEntry * listed.size())
-    return damaged(path, say("its image index does not match its manifest"));
+    return damaged(path, message("its image index does not match its manifest"));
   std::vector<BuiltCode> images;
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const std::string_view entry =
@@ -58,7 +58,7 @@ Result<std::vector<BuiltCode>> read_images(const std::string& path, std::string_
     const auto offset = read_little_endian<std::uint64_t>(entry, 16);
     const auto size = read_little_endian<std::uint64_t>(entry, 24);
     if (offset > file.size() || size > file.size() - offset)
-      return damaged(path, say("an image extends beyond the file"));
+      return damaged(path, message("an image extends beyond the file"));
     BuiltCode image{json_text(listed[i], "unit"),
                     {},
                     std::string(file.substr(offset, size)),
@@ -66,10 +66,11 @@ Result<std::vector<BuiltCode>> read_images(const std::string& path, std::string_
                     true};
     auto target = parse_targets(json_text(listed[i], "target"));
     if (!target || target->list.size() != 1)
-      return damaged(path, say("its manifest gives no target for image {}", i));
+      return damaged(path, message("its manifest gives no target for image {}", i));
     image.target = target->list.front();
     if (sha256_hex(image.bytes) != image.sha256)
-      return damaged(path, say("the content of image {} for {} differs", image.unit, image.target.name()));
+      return damaged(path,
+                     message("the content of image {} for {} differs", image.unit, image.target.name()));
     images.push_back(std::move(image));
   }
   return images;
@@ -128,7 +129,7 @@ Result<std::optional<BuiltModule>> from_file(const std::string& path, const Bund
     return std::optional<BuiltModule>();  // a host module alone: scankit was installed without device code
   auto manifest = nlohmann::ordered_json::parse(*text, nullptr, false);
   if (!manifest.is_object() || !manifest["inputs"].is_object())
-    return damaged(path, say("its manifest is not valid"));
+    return damaged(path, message("its manifest is not valid"));
   auto& inputs = manifest["inputs"];
   if (json_text(inputs, "device_source_sha256") != sha256_hex(module.device_source))
     return std::optional<BuiltModule>();

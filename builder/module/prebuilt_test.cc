@@ -50,7 +50,7 @@ class Beside : public ::testing::Test {
       }
     if (change) change(manifest);
     auto module = assemble_module(scan().host_module, images, manifest.dump(2) + "\n");
-    ASSERT_TRUE(module) << module.error().message;
+    ASSERT_TRUE(module) << english(module.error().message);
     bytes_ = *module;
     write(bytes_);
   }
@@ -71,7 +71,7 @@ class Beside : public ::testing::Test {
   }
   bool serves(const std::string& arch, const std::vector<std::string>& gpus = {}) const {
     const auto found = ask(arch, gpus);
-    EXPECT_TRUE(found) << found.error().message;
+    EXPECT_TRUE(found) << english(found.error().message);
     return found && found->has_value();
   }
 
@@ -143,8 +143,9 @@ TEST_F(Beside, ChangedBytesAndCutFilesAreErrors) {
   const auto found = ask("");
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, Errc::Malformed);
-  EXPECT_NE(found.error().message.find("sm_90 differs"), std::string::npos) << found.error().message;
-  EXPECT_NE(found.error().hint.find("reinstall scankit"), std::string::npos);
+  EXPECT_NE(english(found.error().message).find("sm_90 differs"), std::string::npos)
+      << english(found.error().message);
+  EXPECT_NE(english(found.error().hint).find("reinstall scankit"), std::string::npos);
   for (const std::size_t length : {bytes_.size() - 1, bytes_.size() / 2, std::size_t{100}, std::size_t{0}}) {
     write(bytes_.substr(0, length));
     EXPECT_FALSE(ask("")) << length;

@@ -11,8 +11,8 @@ namespace scankit {
 namespace {
 
 Error bad_target(const std::string& word) {
-  return {Errc::InvalidArgument, say("--arch: \"{}\" is not an architecture", word),
-          say("use native, all, or a list such as sm_90,sm_80,compute_75")};
+  return {Errc::InvalidArgument, message("--arch: \"{}\" is not an architecture", word),
+          message("use native, all, or a list such as sm_90,sm_80,compute_75")};
 }
 
 // Accepts sm_90, compute_90, 90, 9.0, and 90a or 90f; without a prefix it is a cubin.
@@ -44,7 +44,8 @@ std::string sm_list(const std::vector<unsigned>& numbers) {
 
 Error cannot_target(const std::string& what, const std::vector<unsigned>& supported) {
   return {Errc::Unsupported,
-          say("the selected compiler cannot build code for {}; it targets {}", what, sm_list(supported)), ""};
+          message("the selected compiler cannot build code for {}; it targets {}", what, sm_list(supported)),
+          ""};
 }
 
 // The oldest PTX is what most GPUs can translate. From CUDA 13 on drivers translate nothing below 75 (its
@@ -83,7 +84,7 @@ Result<void> add_native(const std::vector<Gpu>& gpus, const std::vector<unsigned
     }
     if (gpu.sm.size() > 3 || gpu.sm.find_first_not_of("0123456789") != std::string::npos)
       return Error{Errc::Malformed,
-                   say("the architecture of GPU {} is \"{}\", not a number", gpu.name, gpu.sm), ""};
+                   message("the architecture of GPU {} is \"{}\", not a number", gpu.name, gpu.sm), ""};
     const auto sm = static_cast<unsigned>(std::stoul(gpu.sm));
     if (const auto cubin = cubin_for(sm, supported)) {
       choice.targets.push_back({false, *cubin, ""});
@@ -151,7 +152,7 @@ Result<TargetRequest> parse_targets(const std::string& text) {
 Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<std::vector<Gpu>>& gpus,
                                     const std::vector<unsigned>& supported) {
   if (supported.empty())
-    return Error{Errc::ToolFailed, say("the compiler lists no target architectures"), ""};
+    return Error{Errc::ToolFailed, message("the compiler lists no target architectures"), ""};
   TargetChoice choice;
   switch (request.kind) {
     case TargetRequest::Kind::Default:
@@ -159,9 +160,10 @@ Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<s
       break;
     case TargetRequest::Kind::Native:
       if (!gpus.present() || gpus.value.empty())
-        return Error{Errc::NotFound,
-                     say("--arch native: {}", gpus.note.empty() ? say("no GPU found") : tr(gpus.note)),
-                     say("choose the GPU that the module is for: --arch sm_90")};
+        return Error{
+            Errc::NotFound,
+            message("--arch native: {}", gpus.note.empty() ? message("no GPU found") : tr(gpus.note)),
+            message("choose the GPU that the module is for: --arch sm_90")};
       SCANKIT_CHECK(add_native(gpus.value, supported, choice));
       break;
     case TargetRequest::Kind::All:

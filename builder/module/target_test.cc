@@ -15,7 +15,7 @@ Probed<std::vector<Gpu>> gpus(std::initializer_list<const char*> sms) {
 }
 
 std::string names(const Result<TargetChoice>& choice) {
-  if (!choice) return "error: " + choice.error().message;
+  if (!choice) return "error: " + english(choice.error().message);
   std::string text;
   for (const Target& target : choice->targets) text += target.name() + " ";
   return text;
@@ -62,7 +62,7 @@ TEST(Targets, FallBackInsideTheMajorOnly) {
 TEST(Targets, NameTheGpuThatTheCompilerLeftBehind) {
   const auto choice = choose_targets({}, gpus({"70"}), kNvrtc13);
   ASSERT_FALSE(choice);
-  EXPECT_NE(choice.error().message.find("sm_70 (GPU of 70)"), std::string::npos);
+  EXPECT_NE(english(choice.error().message).find("sm_70 (GPU of 70)"), std::string::npos);
 }
 
 TEST(Targets, NativeNeedsAGpu) {

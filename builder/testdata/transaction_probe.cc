@@ -93,6 +93,6 @@ Result<void> run(const std::string& verb, const std::string& base) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const auto done = run(argv[1], argv[2]);
-  if (!done) std::fprintf(stderr, "%s\n", done.error().message.c_str());
+  if (!done) std::fprintf(stderr, "%s\n", english(done.error().message).c_str());
   return done ? 0 : 1;
 }

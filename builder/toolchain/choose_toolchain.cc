@@ -65,8 +65,8 @@ Result<std::vector<Candidate>> at_path(const Host& host, const std::string& aske
        {"", "/lib64", "/lib", "/targets/x86_64-linux/lib", "/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"})
     for (Nvrtc& nvrtc : nvrtc_at(host, path + below, origin)) all.push_back(of(std::move(nvrtc)));
   if (all.empty())
-    return Error{Errc::InvalidArgument, say("--toolchain {}: neither nvcc nor NVRTC found there", path),
-                 say("give bin/nvcc, a libnvrtc.so.N, or a directory that contains one")};
+    return Error{Errc::InvalidArgument, message("--toolchain {}: neither nvcc nor NVRTC found there", path),
+                 message("give bin/nvcc, a libnvrtc.so.N, or a directory that contains one")};
   return all;
 }
 
@@ -87,12 +87,12 @@ bool is_of_cuda(const Candidate& candidate, const std::string& cuda) {
 Result<TargetChoice> targets_by(const Candidate& candidate, const TargetRequest& request,
                                 const Snapshot& snapshot) {
   if (!is_of_cuda(candidate, request.cuda))
-    return Error{Errc::Unsupported, say("this torch is built with CUDA {}", request.cuda), ""};
+    return Error{Errc::Unsupported, message("this torch is built with CUDA {}", request.cuda), ""};
   return choose_targets(request, snapshot.gpus, candidate.archs());
 }
 
-std::string lacking(const Candidate& candidate, const Error& error) {
-  return candidate.title() + ": " + error.message;
+Message lacking(const Candidate& candidate, const Error& error) {
+  return message("{}: {}", candidate.title(), error.message);
 }
 
 // Cubins by number, then PTX, as choose_targets() sorts them.
@@ -177,7 +177,8 @@ Result<TargetChoice> targets_with(const Snapshot& snapshot, const TargetRequest&
     return choice;
   if (!snapshot.gpus.present() || snapshot.gpus.value.empty()) return choice;
   const DriverFit fit = driver_fit(snapshot.driver, candidate.release(), choice.targets);
-  if (fit.refused) return Error{Errc::Unsupported, fit.why, say("update the NVIDIA driver, or use CUDA 12")};
+  if (fit.refused)
+    return Error{Errc::Unsupported, fit.why, message("update the NVIDIA driver, or use CUDA 12")};
   if (!fit.why.empty()) {
     choice.too_old = true;
     choice.notes.insert(choice.notes.begin(), fit.why);
@@ -194,22 +195,22 @@ Result<void> check_way(const Host& host, const Snapshot& snapshot, const Toolcha
   if (downloader.kind != Installer::Kind::None) return {};
   return Error{
       Errc::NotFound,
-      say("{} cannot be downloaded: {}", toolchain.missing().front()->requirements(), downloader.why),
+      message("{} cannot be downloaded: {}", toolchain.missing().front()->requirements(), downloader.why),
       downloader.instead};
 }
 
 // The Error that offers a download. `lacking_here`: why no compiler here fits, or "" if none was looked for.
-Error needs_download(const Toolchain& toolchain, const std::string& lacking_here) {
+Error needs_download(const Toolchain& toolchain, const Message& lacking_here) {
   const WheelToolchain& wheel = *toolchain.missing().front();
-  const std::string fix = say("{} builds it ({} MB): download it with --allow-download", wheel.requirements(),
+  const Message fix = message("{} builds it ({} MB): download it with --allow-download", wheel.requirements(),
                               wheel.download() / 1000000);
   if (lacking_here.empty())
     return {Errc::NotFound,
-            say("{} is not in the cache, and scankit downloads nothing without "
-                "--allow-download",
-                wheel.id),
+            message("{} is not in the cache, and scankit downloads nothing without "
+                    "--allow-download",
+                    wheel.id),
             fix};
-  return {Errc::NotFound, say("no suitable compiler found: {}", lacking_here), fix};
+  return {Errc::NotFound, message("no suitable compiler found: {}", lacking_here), fix};
 }
 
 }  // namespace
@@ -218,8 +219,8 @@ Result<void> check_request(const std::string& asked) {
   for (const char* known : {"", "auto", "nvrtc", "nvrtc-wheel", "nvcc", "nvcc-wheel"})
     if (asked == known) return {};
   if (is_path(asked)) return {};
-  return Error{Errc::InvalidArgument, say("--toolchain {}: unknown kind of compiler", asked),
-               say("use auto, nvrtc, nvrtc-wheel, nvcc, nvcc-wheel, or a path")};
+  return Error{Errc::InvalidArgument, message("--toolchain {}: unknown kind of compiler", asked),
+               message("use auto, nvrtc, nvrtc-wheel, nvcc, nvcc-wheel, or a path")};
 }
 
 std::string Candidate::title() const {
@@ -294,10 +295,11 @@ std::string Toolchain::said() const {
 }
 
 Error no_toolchain(const Snapshot& snapshot) {
-  return {Errc::NotFound,
-          say("NVRTC (libnvrtc.so.12 or .13) not found: searched the environment's nvidia wheels, torch's "
+  return {
+      Errc::NotFound,
+      message("NVRTC (libnvrtc.so.12 or .13) not found: searched the environment's nvidia wheels, torch's "
               "directory, and the CUDA toolkits in /usr/local, CUDA_HOME and PATH"),
-          how_to_bring_one(snapshot)};
+      how_to_bring_one(snapshot)};
 }
 
 Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
@@ -314,7 +316,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
   // one here that fits with a reservation (TargetChoice::too_old). `to_fetch` is the first wheel that
   // fits without reservation.
   std::optional<Toolchain> second_best, to_fetch;
-  std::string lacks;
+  Message lacks;
   Error last;
   bool any_here = false;
   std::vector<Candidate> usable;
@@ -331,7 +333,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
     if (choice && here && !second_best) second_best = alone(candidate, *choice);
     if (choice || !here) continue;
     last = choice.error();
-    lacks += (lacks.empty() ? "" : "; ") + lacking(candidate, last);
+    lacks = clauses_of({lacks, lacking(candidate, last)});
   }
   // Together, of what is here; then with what can be fetched.
   if (auto together = combine(usable, request, false)) return *together;
@@ -346,7 +348,7 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
   if (!any_here && request.cuda.empty()) return no_toolchain(snapshot);
   if (!any_here)
     return Error{Errc::NotFound, no_toolchain(snapshot).message, how_to_bring_one(snapshot, request.cuda)};
-  return Error{last.code, say("no suitable compiler found: {}", lacks),
+  return Error{last.code, message("no suitable compiler found: {}", lacks),
                last.hint.empty() ? how_to_bring_one(snapshot, request.cuda) : last.hint};
 }
 
@@ -368,7 +370,7 @@ Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, cons
   // Until now the architectures were those of the table of wheels; the fetched compiler is asked for its own.
   SCANKIT_TRY(toolchain, choose_toolchain(host, snapshot, request, cache, wish));
   if (toolchain.missing().empty()) return {};
-  return Error{Errc::Io, say("{} was downloaded but cannot be found", missing.front()->id), ""};
+  return Error{Errc::Io, message("{} was downloaded but cannot be found", missing.front()->id), ""};
 }
 
 // The candidate must be identified and no longer a wheel.

@@ -45,7 +45,7 @@ class FindNvcc : public PythonTree {
     if (!done) return done.error();
     return nvcc;
   }
-  static std::string told(const Error& error) { return error.message + "; " + error.hint; }
+  static std::string told(const Error& error) { return english(error.message) + "; " + english(error.hint); }
   Cache cache;
 };
 
@@ -53,7 +53,7 @@ TEST_F(FindNvcc, KnowsWhatItIsAndWhatItTakes) {
   toolkit("cuda");
   gcc("g++", "12.2.0");
   const auto nvcc = known("cuda");
-  ASSERT_TRUE(nvcc) << nvcc.error().message;
+  ASSERT_TRUE(nvcc) << english(nvcc.error().message);
   EXPECT_EQ(nvcc->version, "13.0.88");
   EXPECT_EQ(nvcc->release, "13.0");
   EXPECT_EQ(nvcc->archs, (std::vector<unsigned>{75, 90}));
@@ -74,7 +74,7 @@ TEST_F(FindNvcc, ReadsTheArchitecturesFromTheHelpOfAnOldOne) {
       "echo \"Allowed values: 'compute_80','sm_75','sm_80','sm_75'.\" ;;\n*) exit 1 ;;\nesac\n",
       0755);
   const auto nvcc = known("cuda");
-  ASSERT_TRUE(nvcc) << nvcc.error().message;
+  ASSERT_TRUE(nvcc) << english(nvcc.error().message);
   EXPECT_EQ(nvcc->archs, (std::vector<unsigned>{75, 80}));
 }
 
@@ -221,11 +221,11 @@ TEST_F(ChooseToolchain, FetchesNothingUnasked) {
   const auto empty = make_real_host(folder.path());
   const auto none = choose_toolchain(*empty, {}, list("sm_70"), cache);
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().hint.find("pip install nvidia-cuda-nvrtc-cu12"), std::string::npos);
-  EXPECT_NE(none.error().hint.find("--allow-download"), std::string::npos);
+  EXPECT_NE(english(none.error().hint).find("pip install nvidia-cuda-nvrtc-cu12"), std::string::npos);
+  EXPECT_NE(english(none.error().hint).find("--allow-download"), std::string::npos);
   const auto no_way = choose_toolchain(*empty, {}, list("sm_70"), cache, {.may_download = true});
   ASSERT_FALSE(no_way);
-  EXPECT_NE(no_way.error().message.find("neither uv nor a Python with pip"), std::string::npos);
+  EXPECT_NE(english(no_way.error().message).find("neither uv nor a Python with pip"), std::string::npos);
   ToolchainRequest wish{.may_download = true};
   wish.fetch = [](const std::vector<WheelPin>&, const std::string&) { return Result<void>(); };
   const auto agreed = choose_toolchain(*empty, {}, list("sm_70"), cache, wish);
@@ -249,7 +249,7 @@ TEST_F(ChooseToolchain, WithoutInstallerItSaysSoAndLeavesNothing) {
       &wheel, {.why = "neither uv nor pip is installed", .instead = "put uv on PATH"}, {}, {}};
   const auto none = fetch_wheels(*host, cache, request);
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find("neither uv nor pip"), std::string::npos);
+  EXPECT_NE(english(none.error().message).find("neither uv nor pip"), std::string::npos);
   // What the other way brings is held to the same: a tree that is not the wheel's is not taken.
   request.otherwise = [](const std::vector<WheelPin>&, const std::string& into) -> Result<void> {
     const std::string info = into + "/nvidia_cuda_nvrtc_cu12-12.9.86.dist-info";
@@ -262,7 +262,8 @@ TEST_F(ChooseToolchain, WithoutInstallerItSaysSoAndLeavesNothing) {
   };
   const auto wrong = fetch_wheels(*host, cache, request);
   ASSERT_FALSE(wrong);
-  EXPECT_NE(wrong.error().message.find("RECORD"), std::string::npos) << wrong.error().message;
+  EXPECT_NE(english(wrong.error().message).find("RECORD"), std::string::npos)
+      << english(wrong.error().message);
   EXPECT_TRUE(make_real_host()->list(folder.path() + "/toolchains")->empty());
   EXPECT_EQ(fetched_folder(*host, cache, wheel), "");
 }
@@ -287,7 +288,7 @@ TEST_F(ChooseToolchain, TakesWhatIsNamed) {
     EXPECT_FALSE(choose_toolchain(*host, {}, {}, cache, {.asked = bad})) << bad;
   const auto none = choose_toolchain(*host, {}, {}, cache, {.asked = folder.path()});
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find("neither nvcc nor NVRTC"), std::string::npos);
+  EXPECT_NE(english(none.error().message).find("neither nvcc nor NVRTC"), std::string::npos);
 }
 
 // A driver of CUDA 12 beside a toolkit of CUDA 13: what it cannot read is not built.
@@ -312,7 +313,7 @@ TEST_F(ChooseToolchain, NvccMakesWhatNvrtcMakes) {
   snapshot.toolkits = probe_toolkits(*host);
   const auto toolchain =
       choose_toolchain(*host, snapshot, list("sm_90,compute_75"), cache, {.asked = "nvcc"});
-  if (!toolchain) GTEST_SKIP() << toolchain.error().message;
+  if (!toolchain) GTEST_SKIP() << english(toolchain.error().message);
   const auto compiler = make_compiler(toolchain->compilers[0]);
   CompileRequest request;
   request.source = "extern \"C\" __global__ void scale(float* p) { p[threadIdx.x] *= SCALE; }\n";
@@ -321,7 +322,7 @@ TEST_F(ChooseToolchain, NvccMakesWhatNvrtcMakes) {
   request.compiler = compiler.get();
   request.cache = &cache;
   const auto made = compile_units(request);
-  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(made) << english(made.error().message);
   const auto cubin = cubin_facts((*made)[0].bytes);
   ASSERT_TRUE(cubin);
   EXPECT_EQ(cubin->sm, 90u);
@@ -336,7 +337,8 @@ TEST_F(ChooseToolchain, NvccMakesWhatNvrtcMakes) {
   request.units = {{"broken", {}}};
   const auto failed = compile_units(request);
   ASSERT_FALSE(failed);
-  EXPECT_NE(failed.error().message.find("source.cu(1): error"), std::string::npos) << failed.error().message;
+  EXPECT_NE(english(failed.error().message).find("source.cu(1): error"), std::string::npos)
+      << english(failed.error().message);
 }
 
 }  // namespace

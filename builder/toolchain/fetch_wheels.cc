@@ -119,17 +119,18 @@ Result<void> check_files(const Host& host, const std::string& folder, const Whee
   for (const WheelPin& wheel : toolchain.wheels)
     if (!is_the_pinned_record(recorded_files(host, folder, wheel), wheel))
       return Error{Errc::Malformed,
-                   say("{} does not list the expected files of the wheel {}=={}", record_path(folder, wheel),
-                       wheel.name, wheel.version),
+                   message("{} does not list the expected files of the wheel {}=={}",
+                           record_path(folder, wheel), wheel.name, wheel.version),
                    ""};
   if (!host.is_directory(folder + toolchain.folder))
-    return Error{Errc::Malformed, say("{} does not contain all of {}", folder, toolchain.requirements()), ""};
+    return Error{Errc::Malformed, message("{} does not contain all of {}", folder, toolchain.requirements()),
+                 ""};
   for (const WheelPin& wheel : toolchain.wheels)
     for (const Recorded& file : recorded_files(host, folder, wheel)) {
       const std::string path = folder + "/" + file.path;
       SCANKIT_TRY(const std::string hash, sha256_file(path));
       if (hash != file.sha256)
-        return Error{Errc::Malformed, say("{} does not match the RECORD of its wheel", path), ""};
+        return Error{Errc::Malformed, message("{} does not match the RECORD of its wheel", path), ""};
     }
   return {};
 }
@@ -210,8 +211,8 @@ Error installer_failure(const FetchRequest& request, const InstallerCommand& com
       useful += line.substr(0, 400) + "\n";
   }
   const std::string why = ran.timed_out ? say("it took longer than an hour") : last.substr(0, 400);
-  return {Errc::ToolFailed, say("{} could not be downloaded: {}", request.toolchain->requirements(), why),
-          say("the command was: {}", shown(command)) + "\n" + useful};
+  return {Errc::ToolFailed, message("{} could not be downloaded: {}", request.toolchain->requirements(), why),
+          message("the command was: {}\n{}", shown(command), useful)};
 }
 
 // Room for the download and for two unpacked copies.
@@ -222,9 +223,9 @@ Result<void> check_disk_for_wheels(const std::string& folder, const WheelToolcha
   const std::uint64_t free = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
   if (free >= needed) return {};
   return Error{Errc::Io,
-               say("{} temporarily needs {} MB of disk space, and {} has {} MB", toolchain.id,
-                   needed / 1000000, folder, free / 1000000),
-               say("choose another directory with --cache-dir")};
+               message("{} temporarily needs {} MB of disk space, and {} has {} MB", toolchain.id,
+                       needed / 1000000, folder, free / 1000000),
+               message("choose another directory with --cache-dir")};
 }
 
 // A requirements file for --require-hashes: the installer itself refuses other bytes.
@@ -317,12 +318,13 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   const WheelToolchain& toolchain = *request.toolchain;
   if (request.downloader.kind == Installer::Kind::None && !request.otherwise)
     return Error{Errc::NotFound,
-                 say("{} cannot be downloaded: {}", toolchain.requirements(), request.downloader.why),
+                 message("{} cannot be downloaded: {}", toolchain.requirements(), request.downloader.why),
                  request.downloader.instead};
   if (toolchains_folder(cache).empty())
-    return Error{Errc::Io,
-                 say("{} cannot be downloaded: no directory can be created for it", toolchain.requirements()),
-                 say("choose another directory with --cache-dir")};
+    return Error{
+        Errc::Io,
+        message("{} cannot be downloaded: no directory can be created for it", toolchain.requirements()),
+        message("choose another directory with --cache-dir")};
   const std::string place = place_of(cache, toolchain);
   SCANKIT_CHECK(make_private_folders(path_dirname(place)));
   remove_leftovers(path_dirname(place));
@@ -330,7 +332,8 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   std::string name = path_dirname(place) + "/.fetch-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr)
     return Error{Errc::Io,
-                 say("cannot create a directory in {}: {}", path_dirname(place), std::strerror(errno)), ""};
+                 message("cannot create a directory in {}: {}", path_dirname(place), std::strerror(errno)),
+                 ""};
   const FetchFolder staging(name);
   const std::string tree = staging.path + "/tree";
   if (request.progress)
@@ -347,7 +350,7 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   if (fetched_folder(host, cache, toolchain).empty())
     (void)::rename(place.c_str(), (staging.path + "/old").c_str());
   if (::rename(tree.c_str(), place.c_str()) != 0 && fetched_folder(host, cache, toolchain).empty())
-    return Error{Errc::Io, say("cannot install {}: {}", place, std::strerror(errno)), ""};
+    return Error{Errc::Io, message("cannot install {}: {}", place, std::strerror(errno)), ""};
   return {};
 }
 

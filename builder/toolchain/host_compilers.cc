@@ -129,8 +129,9 @@ Result<Compiler> choose_host_compiler(const std::vector<Compiler>& compilers, co
                 range.gcc_max)
           : say("install g++; NVRTC needs no compiler");
   if (here.empty())
-    return Error{Errc::NotFound, say("nvcc needs a C++ compiler, and PATH contains none"), fix};
-  return Error{Errc::Unsupported, say("nvcc {} supports {}, but found {}", release, shown(range), here), fix};
+    return Error{Errc::NotFound, message("nvcc needs a C++ compiler, and PATH contains none"), fix};
+  return Error{Errc::Unsupported, message("nvcc {} supports {}, but found {}", release, shown(range), here),
+               fix};
 }
 
 }  // namespace scankit

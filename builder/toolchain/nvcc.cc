@@ -27,7 +27,8 @@ std::string how_to_complete(const Nvcc& nvcc) {
 
 // A part of the toolkit is missing; the hint says how to complete it.
 Error incomplete(const Nvcc& nvcc, const std::string& missing) {
-  return {Errc::NotFound, say("{} cannot compile: {} is missing", nvcc.path, missing), how_to_complete(nvcc)};
+  return {Errc::NotFound, message("{} cannot compile: {} is missing", nvcc.path, missing),
+          how_to_complete(nvcc)};
 }
 
 std::vector<std::string> include_folders(const Nvcc& nvcc) {
@@ -90,7 +91,7 @@ Result<std::string> answer(const Nvcc& nvcc, const std::string& question) {
   SCANKIT_TRY(const ProcessResult ran, run_process(request));
   if (ran.ok()) return ran.out;
   return Error{Errc::ToolFailed,
-               say("{} does not respond: {}", nvcc.path, ran.err.substr(0, ran.err.find('\n'))), ""};
+               message("{} does not respond: {}", nvcc.path, ran.err.substr(0, ran.err.find('\n'))), ""};
 }
 
 // "Cuda compilation tools, release 13.0, V13.0.88"
@@ -156,7 +157,7 @@ Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
   constexpr std::size_t kHash = 64;
   const auto end = memo.find('\n', kHash + 1);
   if (memo.size() <= kHash || end == std::string::npos)
-    return Error{Errc::ToolFailed, say("{} does not report its version", nvcc.path), ""};
+    return Error{Errc::ToolFailed, message("{} does not report its version", nvcc.path), ""};
   nvcc.sha256 = memo.substr(0, kHash);
   nvcc.version = memo.substr(kHash + 1, end - kHash - 1);
   nvcc.archs = archs_in(memo.substr(end));
@@ -169,17 +170,17 @@ Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
 Result<void> check_release(const Host& host, const Nvcc& nvcc) {
   const auto version = Version::parse(nvcc.version);
   if (!version || nvcc.archs.empty())
-    return Error{Errc::ToolFailed, say("{} does not report its version", nvcc.path), ""};
+    return Error{Errc::ToolFailed, message("{} does not report its version", nvcc.path), ""};
   if (version->part(0) < kOldestMajor)
     return Error{
         Errc::Unsupported,
-        say("{} is from CUDA {}; the device code needs {} or newer", nvcc.path, nvcc.release, "11.0"),
+        message("{} is from CUDA {}; the device code needs {} or newer", nvcc.path, nvcc.release, "11.0"),
         how_to_complete(nvcc)};
   const std::string headers = release_of_headers(host, nvcc.include);
   if (!headers.empty() && headers != nvcc.release)
     return Error{Errc::Unsupported,
-                 say("{} is from CUDA {}, but its headers in {} are from {}", nvcc.path, nvcc.release,
-                     nvcc.include, headers),
+                 message("{} is from CUDA {}, but its headers in {} are from {}", nvcc.path, nvcc.release,
+                         nvcc.include, headers),
                  how_to_complete(nvcc)};
   return {};
 }
@@ -237,9 +238,9 @@ Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc) {
   for (const std::string& file : files)
     if (const auto foreign = foreign_to_root(host, file))
       return Error{Errc::PermissionDenied,
-                   say("{} belongs to user {}, and running it would run that user's code as root",
-                       foreign->path, foreign->uid),
-                   say("run scankit as that user")};
+                   message("{} belongs to user {}, and running it would run that user's code as root",
+                           foreign->path, foreign->uid),
+                   message("run scankit as that user")};
   SCANKIT_TRY(nvcc.include, find_headers(host, nvcc));
   const auto headers = headers_of(host, nvcc.include);
   files.insert(files.end(), headers.begin(), headers.end());
@@ -252,27 +253,28 @@ Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc) {
 
 Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const Cache& cache,
                            const std::string& major) {
-  std::string lacking;
+  Message lacking;
   Error last{Errc::NotFound, "", ""};
   for (Nvcc nvcc : find_nvcc(host, snapshot)) {
     auto known = identify_nvcc(host, cache, nvcc);
     if (known && nvcc.release.substr(0, nvcc.release.find('.')) == major) return nvcc;
-    last = known ? Error{Errc::Unsupported, say("{} is from CUDA {}", nvcc.path, nvcc.release), ""}
+    last = known ? Error{Errc::Unsupported, message("{} is from CUDA {}", nvcc.path, nvcc.release), ""}
                  : known.error();
-    lacking += (lacking.empty() ? "" : "; ") + last.message;
+    lacking = clauses_of({lacking, last.message});
   }
-  const std::string fix =
+  const Message fix =
       major == "13"
-          ? say("install one: {}",
-                "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 "
-                "nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85")
-          : say("install a CUDA {} toolkit: no wheel contains its nvcc; the universal module does not need "
+          ? message("install one: {}",
+                    "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 "
+                    "nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85")
+          : message(
+                "install a CUDA {} toolkit: no wheel contains its nvcc; the universal module does not need "
                 "it",
                 major);
   if (lacking.empty())
     return Error{Errc::NotFound,
-                 say("nvcc not found, and a build against torch needs the one of CUDA {}", major), fix};
-  return Error{last.code, say("no usable nvcc of CUDA {} found: {}", major, lacking),
+                 message("nvcc not found, and a build against torch needs the one of CUDA {}", major), fix};
+  return Error{last.code, message("no usable nvcc of CUDA {} found: {}", major, lacking),
                last.hint.empty() ? fix : last.hint};
 }
 

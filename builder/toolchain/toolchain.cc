@@ -88,7 +88,7 @@ Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
     const auto end = std::min(text.find(',', at), text.size());
     const std::string word = text.substr(at, end - at);
     if (word.empty() || word.size() > 4 || word.find_first_not_of("0123456789") != std::string::npos)
-      return Error{Errc::Malformed, say("\"{}\" is not a list of architectures", text), ""};
+      return Error{Errc::Malformed, message("\"{}\" is not a list of architectures", text), ""};
     numbers.push_back(static_cast<unsigned>(std::stoul(word)));
     at = end + 1;
   }
@@ -127,9 +127,9 @@ Result<void> may_load(const Host& host, const Nvrtc& nvrtc) {
   for (const std::string& path : {path_dirname(nvrtc.path), nvrtc.path, nvrtc.builtins})
     if (const auto foreign = foreign_to_root(host, path))
       return Error{Errc::PermissionDenied,
-                   say("{} belongs to user {}, and loading it would run that user's code as root",
-                       foreign->path, foreign->uid),
-                   say("run scankit as that user")};
+                   message("{} belongs to user {}, and loading it would run that user's code as root",
+                           foreign->path, foreign->uid),
+                   message("run scankit as that user")};
   return {};
 }
 
@@ -169,7 +169,7 @@ Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
     return Error{Errc::ToolFailed, nvrtc.path + ": " + answer.err.substr(0, answer.err.find('\n')), ""};
   const auto& fields = records[0].fields;
   if (fields.count("version") == 0 || fields.count("archs") == 0)
-    return Error{Errc::ToolFailed, say("{} does not report its version", nvrtc.path), ""};
+    return Error{Errc::ToolFailed, message("{} does not report its version", nvrtc.path), ""};
   nvrtc.version = fields.at("version");
   SCANKIT_TRY(nvrtc.archs, parse_numbers(fields.at("archs")));
   SCANKIT_TRY(std::string hash, sha256_file(nvrtc.path));

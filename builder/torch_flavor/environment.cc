@@ -29,17 +29,17 @@ std::string or_universal() {
 Result<void> judge_python(const Snapshot& snapshot) {
   if (!snapshot.python.present())
     return Error{Errc::NotFound,
-                 say("the torch flavor is built for one Python and its torch: {}", snapshot.python.note),
-                 say("choose the environment: --python PATH")};
+                 message("the torch flavor is built for one Python and its torch: {}", snapshot.python.note),
+                 message("choose the environment: --python PATH")};
   const Python& python = snapshot.python.value;
   if (python.free_threaded)
     return Error{Errc::Unsupported,
-                 say("{} is a free-threaded Python {}, which the module does not support", python.executable,
-                     python.version),
-                 say("use a Python build with the GIL")};
+                 message("{} is a free-threaded Python {}, which the module does not support",
+                         python.executable, python.version),
+                 message("use a Python build with the GIL")};
   if (python.extension_suffixes.empty())
-    return Error{Errc::Unsupported, say("{} does not report the suffix of its extensions", python.executable),
-                 ""};
+    return Error{Errc::Unsupported,
+                 message("{} does not report the suffix of its extensions", python.executable), ""};
   return {};
 }
 
@@ -48,22 +48,22 @@ Result<void> judge_torch(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
   if (!snapshot.torch.present())
     return Error{Errc::NotFound,
-                 say("the torch flavor is linked to the environment's torch, and {} has no torch: {}",
-                     snapshot.python.value.executable, tr(snapshot.torch.note)),
+                 message("the torch flavor is linked to the environment's torch, and {} has no torch: {}",
+                         snapshot.python.value.executable, tr(snapshot.torch.note)),
                  or_universal()};
   if (!torch.hip.empty())
     return Error{Errc::Unsupported,
-                 say("torch {} is built for ROCm, and the kernels are for CUDA", torch.version), ""};
+                 message("torch {} is built for ROCm, and the kernels are for CUDA", torch.version), ""};
   if (torch.cxx_standard.empty())
     return Error{
         Errc::NotFound,
-        say("the headers of torch {} do not say which C++ they need: {} is missing or does not say so",
-            torch.version, path_join(torch.location, "include/ATen/ATen.h")),
-        say("reinstall torch from a wheel, which contains its headers; {}", or_universal())};
+        message("the headers of torch {} do not say which C++ they need: {} is missing or does not say so",
+                torch.version, path_join(torch.location, "include/ATen/ATen.h")),
+        message("reinstall torch from a wheel, which contains its headers; {}", or_universal())};
   if (torch.string_abi != "old" && torch.string_abi != "new")
     return Error{Errc::Unsupported,
-                 say("the string ABI of torch {} could not be read from its libc10.so: {}", torch.version,
-                     tr(snapshot.torch.note)),
+                 message("the string ABI of torch {} could not be read from its libc10.so: {}", torch.version,
+                         tr(snapshot.torch.note)),
                  or_universal()};
   return {};
 }
@@ -80,9 +80,9 @@ Result<void> find_libraries(const Host& host, const Snapshot& snapshot, TorchEnv
         folders, [&](const std::string& folder) { return host.exists(path_join(folder, name)); });
     if (at == folders.end())
       return Error{Errc::NotFound,
-                   say("torch {} lacks {}: found neither in {} nor in the environment's lib directory",
-                       torch.version, name, folders[0]),
-                   say("reinstall torch")};
+                   message("torch {} lacks {}: found neither in {} nor in the environment's lib directory",
+                           torch.version, name, folders[0]),
+                   message("reinstall torch")};
     found.libraries.push_back(path_join(*at, name));
     std::string identity;
     for (const Library& library : torch.libraries)
@@ -103,12 +103,12 @@ Error no_python_header(const Python& python, const BuildTools& tools) {
           tools.python_include.empty() ? python.base_prefix : tools.python_include, python.version);
   if (python.base_prefix == "/usr")
     return {Errc::NotFound, what,
-            say("install python{}-dev (Debian, Ubuntu) or python3-devel (Fedora, RHEL); {}", series,
-                or_universal())};
+            message("install python{}-dev (Debian, Ubuntu) or python3-devel (Fedora, RHEL); {}", series,
+                    or_universal())};
   return {Errc::NotFound, what,
-          say("recreate the environment with a Python that has its headers, for example with uv python "
-              "install {}; {}",
-              series, or_universal())};
+          message("recreate the environment with a Python that has its headers, for example with uv python "
+                  "install {}; {}",
+                  series, or_universal())};
 }
 
 // What the doctor's probe finds for a directory of sources. This build has no such directory, so the snapshot
@@ -130,16 +130,16 @@ Result<void> evaluate_resources(const Probed<Memory>& known, const std::vector<B
     const std::uint64_t room = std::min(memory.available, memory.cgroup_limit.value_or(memory.available));
     if (room < kMemory)
       return Error{Errc::Unsupported,
-                   say("compiling with torch's headers needs up to {} MB of memory, and {} MB are free",
-                       megabytes(kMemory), megabytes(room)),
+                   message("compiling with torch's headers needs up to {} MB of memory, and {} MB are free",
+                           megabytes(kMemory), megabytes(room)),
                    or_universal()};
   }
   for (const BuildPlace& place : places)
     if (place.role == "temporary files" && place.free < kDisk)
       return Error{Errc::Unsupported,
-                   say("the build writes up to {} MB to {}, where only {} MB are free", megabytes(kDisk),
-                       place.path, megabytes(place.free)),
-                   say("choose another directory: TMPDIR=DIR")};
+                   message("the build writes up to {} MB to {}, where only {} MB are free", megabytes(kDisk),
+                           place.path, megabytes(place.free)),
+                   message("choose another directory: TMPDIR=DIR")};
   return {};
 }
 
@@ -160,8 +160,8 @@ Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& sna
   // Two of the headers that the binding includes; a distribution that strips headers lacks them.
   for (const char* header : {"torch/csrc/autograd/python_variable.h", "ATen/ops/empty_strided_ops.h"})
     if (!host.exists(path_join(path_join(torch.location, "include"), header)))
-      return Error{Errc::NotFound, say("torch {} lacks its header {}", torch.version, header),
-                   say("reinstall torch from a wheel, which contains its headers; {}", or_universal())};
+      return Error{Errc::NotFound, message("torch {} lacks its header {}", torch.version, header),
+                   message("reinstall torch from a wheel, which contains its headers; {}", or_universal())};
   if (!tools.python_header) return no_python_header(snapshot.python.value, tools);
   SCANKIT_CHECK(find_libraries(host, snapshot, found));
   SCANKIT_TRY(found.compiler,
@@ -180,7 +180,7 @@ constexpr std::array<std::string_view, 10> kAllowed = {
     "libc.so.6",          "libpthread.so.0", "libdl.so.2", "libm.so.6",      "ld-linux-x86-64.so.2"};
 
 Error broken_torch_module(const std::string& path, const std::string& what, std::string hint) {
-  return {Errc::Malformed, say("the built module {} failed its checks: {}", path, what), std::move(hint)};
+  return {Errc::Malformed, message("the built module {} failed its checks: {}", path, what), std::move(hint)};
 }
 
 std::string report_it() {

@@ -78,14 +78,16 @@ Result<void> examine(const Host& host, const CxxDemand& demand, CxxCompiler& com
   if (const auto foreign = foreign_to_root(host, path))
     return Error{
         Errc::PermissionDenied,
-        say("{} belongs to user {}, and root would run that user's code", foreign->path, foreign->uid), ""};
+        message("{} belongs to user {}, and root would run that user's code", foreign->path, foreign->uid),
+        ""};
   SCANKIT_TRY(const ProcessResult answer, ask_compiler(compiler, demand));
   if (answer.timed_out)
-    return Error{Errc::Timeout, say("{} did not respond within 20 seconds", join(compiler.argv, " ")), ""};
+    return Error{Errc::Timeout, message("{} did not respond within 20 seconds", join(compiler.argv, " ")),
+                 ""};
   if (!answer.ok())
     return Error{Errc::Unsupported,
-                 say("{} cannot compile C++{}: {}", join(compiler.argv, " "), demand.standard,
-                     first_error_line(answer.err)),
+                 message("{} cannot compile C++{}: {}", join(compiler.argv, " "), demand.standard,
+                         first_error_line(answer.err)),
                  ""};
   SCANKIT_CHECK(judge_cxx_compiler(answer.out, demand, compiler));
   SCANKIT_TRY(const std::string program, sha256_file(path));
@@ -117,11 +119,11 @@ Result<CxxCompiler> named_by_user(const Host& host, const std::string& cxx, cons
   const std::string name = compiler.argv.empty() ? cxx : compiler.argv.front();
   const std::string path = which(host, name);
   if (path.empty())
-    return Error{Errc::NotFound, say("CXX selects the compiler {}, which does not exist", name),
+    return Error{Errc::NotFound, message("CXX selects the compiler {}, which does not exist", name),
                  how_to_get_one(demand)};
   compiler.argv.front() = path;
   if (auto fits = examine(host, demand, compiler); !fits)
-    return Error{fits.error().code, say("CXX selects an unsuitable compiler: {}", fits.error().message),
+    return Error{fits.error().code, message("CXX selects an unsuitable compiler: {}", fits.error().message),
                  how_to_get_one(demand)};
   return compiler;
 }
@@ -163,7 +165,7 @@ Result<CxxCompiler> choose_cxx_compiler(const Host& host, const Snapshot& snapsh
   std::vector<std::string> names = usual_names();
   if (!snapshot.python.value.prefix.empty())  // conda's, where the environment is not activated
     names.push_back(path_join(snapshot.python.value.prefix, "bin/x86_64-conda-linux-gnu-c++"));
-  std::string lacking;
+  Message lacking;
   std::vector<std::string> seen;
   for (const std::string& name : names) {
     const std::string path = which(host, name);
@@ -175,14 +177,14 @@ Result<CxxCompiler> choose_cxx_compiler(const Host& host, const Snapshot& snapsh
     compiler.chosen_by = "PATH";
     const auto fits = examine(host, demand, compiler);
     if (fits) return compiler;
-    lacking += (lacking.empty() ? "" : "; ") + fits.error().message;
+    lacking = clauses_of({lacking, fits.error().message});
   }
   if (lacking.empty())
     return Error{Errc::NotFound,
-                 say("the torch flavor is compiled with your C++ compiler, and PATH contains neither g++ "
-                     "nor clang++"),
+                 message("the torch flavor is compiled with your C++ compiler, and PATH contains neither g++ "
+                         "nor clang++"),
                  how_to_get_one(demand)};
-  return Error{Errc::Unsupported, say("no suitable C++ compiler on PATH: {}", lacking),
+  return Error{Errc::Unsupported, message("no suitable C++ compiler on PATH: {}", lacking),
                how_to_get_one(demand)};
 }
 

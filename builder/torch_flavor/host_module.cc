@@ -172,8 +172,8 @@ Error step_failure(BuildStep step, const ProcessResult& ran) {
   if (ran.signal == SIGKILL || ran.err.find("Killed signal") != std::string::npos)
     why = say("the compiler was killed, probably for lack of memory");
   return {ran.timed_out ? Errc::Timeout : Errc::ToolFailed,
-          step == BuildStep::Compile ? say("compiling the torch flavor's binding failed: {}", why)
-                                     : say("linking the torch flavor's module failed: {}", why),
+          step == BuildStep::Compile ? message("compiling the torch flavor's binding failed: {}", why)
+                                     : message("linking the torch flavor's module failed: {}", why),
           lines.find('\n') + 1 < lines.size() ? lines.substr(lines.find('\n') + 1) : ""};
 }
 
@@ -206,7 +206,7 @@ class Building {
     // The one relative path is our own source, which is in the key already.
     std::erase_if(paths, [](const std::string& path) { return !path.starts_with('/'); });
     const auto now = headers_now(paths);
-    if (!now) return Error{Errc::Conflict, say("torch's headers changed during the compilation"), ""};
+    if (!now) return Error{Errc::Conflict, message("torch's headers changed during the compilation"), ""};
     headers = *now;
     SCANKIT_CHECK(link());
     return read_whole_file(path_join(folder_, request_.module + ".so"), kTorchModuleLimit);

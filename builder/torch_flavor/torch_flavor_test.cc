@@ -21,7 +21,7 @@ Judged judge(const std::string& macros, const CxxDemand& demand) {
   Judged judged;
   judged.compiler.argv = {"/usr/bin/c++"};
   const auto fits = judge_cxx_compiler(macros, demand, judged.compiler);
-  if (!fits) judged.problem = fits.error().message;
+  if (!fits) judged.problem = english(fits.error().message);
   return judged;
 }
 
@@ -80,12 +80,12 @@ TEST(TorchEnvironment, RoomIsJudgedByWhatTheGroupMayTake) {
   memory.cgroup_limit = 512'000'000;
   const auto tight = evaluate_resources(Probed<Memory>::of(memory), {});
   ASSERT_FALSE(tight);
-  EXPECT_EQ(tight.error().message,
+  EXPECT_EQ(english(tight.error().message),
             "compiling with torch's headers needs up to 1000 MB of memory, and 512 MB are free");
   EXPECT_TRUE(evaluate_resources({}, {{"sources", "/s", 1, 1}}));
   const auto full = evaluate_resources({}, {{"temporary files", "/full", 1'000'000, 1}});
   ASSERT_FALSE(full);
-  EXPECT_NE(full.error().hint.find("TMPDIR"), std::string::npos);
+  EXPECT_NE(english(full.error().hint).find("TMPDIR"), std::string::npos);
 }
 
 }  // namespace

@@ -23,16 +23,18 @@ namespace scankit::fleet {
 Result<std::vector<std::string>> checked_command(std::vector<std::string> command) {
   static const std::vector<std::string> known = {"doctor", "validate", "env", "ci"};
   const std::string hint = say("give it after --, as in: scankit fleet run --slurm --out DIR -- doctor");
-  if (command.empty()) return Error{Errc::InvalidArgument, say("the command for the nodes is missing"), hint};
+  if (command.empty())
+    return Error{Errc::InvalidArgument, message("the command for the nodes is missing"), hint};
   if (std::ranges::find(known, command.front()) == known.end())
-    return Error{Errc::InvalidArgument,
-                 say("\"{}\" is not a command that a fleet can run: use doctor, validate, env check or ci",
-                     command.front()),
-                 hint};
+    return Error{
+        Errc::InvalidArgument,
+        message("\"{}\" is not a command that a fleet can run: use doctor, validate, env check or ci",
+                command.front()),
+        hint};
   if (command.front() == "ci" && (command.size() < 2 || command[1] != "run"))
     command.insert(command.begin() + 1, "run");
   if (command.front() == "env" && (command.size() < 2 || command[1] != "check"))
-    return Error{Errc::InvalidArgument, say("of env, a fleet can only run \"env check\""), hint};
+    return Error{Errc::InvalidArgument, message("of env, a fleet can only run \"env check\""), hint};
   return command;
 }
 

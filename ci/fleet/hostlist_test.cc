@@ -11,7 +11,7 @@ namespace {
 
 std::string names_of(std::string_view list) {
   const auto names = expanded_hosts(list);
-  if (!names) return "refused: " + names.error().message;
+  if (!names) return "refused: " + english(names.error().message);
   std::string text;
   for (const std::string& name : *names) text += (text.empty() ? "" : " ") + name;
   return text;
@@ -38,7 +38,7 @@ TEST(HostList, IsExpandedAsSlurmDoes) {
   if (!slurm_is_here()) GTEST_SKIP() << "no Slurm here";
   for (const auto& [list, names] : kLists) {
     const auto theirs = host_names(list);
-    ASSERT_TRUE(theirs) << theirs.error().message;
+    ASSERT_TRUE(theirs) << english(theirs.error().message);
     EXPECT_EQ(expanded_hosts(list).value_or({}), *theirs) << list;
   }
 }

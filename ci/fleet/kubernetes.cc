@@ -136,14 +136,14 @@ std::string what_to_do(const RunOptions& options, const std::string& fleet) {
 
 Result<void> checked(const KubernetesOptions& options) {
   if (options.image.empty())
-    return Error{Errc::InvalidArgument, say("--image is missing"),
-                 say("choose an image that contains scankit and the Python to look at")};
+    return Error{Errc::InvalidArgument, message("--image is missing"),
+                 message("choose an image that contains scankit and the Python to look at")};
   if (options.kind == "job" && options.nodes == 0)
-    return Error{Errc::InvalidArgument, say("--k8s-nodes is missing"),
-                 say("give the number of nodes of the job")};
+    return Error{Errc::InvalidArgument, message("--k8s-nodes is missing"),
+                 message("give the number of nodes of the job")};
   for (const std::string& selector : options.node_selector)
     if (selector.find('=') == std::string::npos || selector.front() == '=')
-      return Error{Errc::InvalidArgument, say("--node-selector {} is not KEY=VALUE", selector), ""};
+      return Error{Errc::InvalidArgument, message("--node-selector {} is not KEY=VALUE", selector), ""};
   return {};
 }
 

@@ -161,8 +161,8 @@ Result<Collected> collect(const std::string& folder) {
        entry.increment(code))
     names.emplace_back(entry->path().filename().string(), entry->is_regular_file());
   if (code)
-    return Error{Errc::NotFound, say("cannot read the directory {}: {}", folder, code.message()),
-                 say("give the directory that scankit fleet run --out wrote to")};
+    return Error{Errc::NotFound, message("cannot read the directory {}: {}", folder, code.message()),
+                 message("give the directory that scankit fleet run --out wrote to")};
   std::ranges::sort(names);
   if (auto roster = read_roster(folder))
     collected.roster = std::move(*roster);

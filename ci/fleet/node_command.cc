@@ -57,9 +57,9 @@ Result<std::string> separate_snapshot(const NodeOptions& options) {
   request.timeout = facts_limit(options.timeout);
   request.output_limit = 64u << 20;
   SCANKIT_TRY(auto ran, run_process(request));
-  if (ran.timed_out) return Error{Errc::Timeout, say("reading the facts exceeded its time limit"), ""};
+  if (ran.timed_out) return Error{Errc::Timeout, message("reading the facts exceeded its time limit"), ""};
   if (ran.signal != 0)
-    return Error{Errc::ToolFailed, say("reading the facts was ended by signal {}", ran.signal), ""};
+    return Error{Errc::ToolFailed, message("reading the facts was ended by signal {}", ran.signal), ""};
   return std::move(ran.out);
 }
 
@@ -72,7 +72,7 @@ void take_facts(const NodeOptions& options, const std::string& left, NodeResult&
   if (snapshot)
     node.facts = facts_of(*snapshot);
   else
-    node.facts_problem = snapshot.error().message;
+    node.facts_problem = english(snapshot.error().message);
 }
 
 // Runs the command and returns its JSON, or "". `facts` is the file into which doctor writes its snapshot,
@@ -89,7 +89,7 @@ std::string run_command(const NodeOptions& options, const std::string& facts, No
   const auto ran = run_process(request);
   if (!ran) {
     node.end = "not started";
-    node.said = ran.error().message;
+    node.said = english(ran.error().message);
     return "";
   }
   node.end = ran->timed_out ? "timed out" : ran->signal != 0 ? "killed" : "exited";
@@ -103,11 +103,12 @@ std::string run_command(const NodeOptions& options, const std::string& facts, No
 // With --shared the directory must be the launcher's: another one of the same name, such as a local disk,
 // would take the file and nobody would read it.
 Result<void> write_result(const NodeOptions& options, const std::string& node, const std::string& text) {
-  if (options.out.empty()) return Error{Errc::NotFound, say("no directory was given"), ""};
+  if (options.out.empty()) return Error{Errc::NotFound, message("no directory was given"), ""};
   if (options.shared) {
     const auto roster = read_roster(options.out);
     if (!roster || roster->fleet != options.fleet)
-      return Error{Errc::NotFound, say("the launcher's directory {} is not visible here", options.out), ""};
+      return Error{Errc::NotFound, message("the launcher's directory {} is not visible here", options.out),
+                   ""};
   } else {
     SCANKIT_CHECK(make_directories(options.out));
   }
@@ -122,7 +123,6 @@ void tell_launcher(const Line& line) {
 }  // namespace
 
 int run_node(const NodeOptions& options) {
-  const Speaking facts_are_english(nullptr);
   NodeResult node;
   node.fleet = options.fleet;
   node.node = name_of_this_node(options);
@@ -146,7 +146,7 @@ int run_node(const NodeOptions& options) {
   const auto written = write_result(options, node.node, text);
   if (!written) std::fputs(as_parts(node.node, text).c_str(), stdout);
   const bool handed_over = !written && !options.out.empty();
-  tell_launcher({"done", node.node, node.ended, "", handed_over ? written.error().message : ""});
+  tell_launcher({"done", node.node, node.ended, "", handed_over ? english(written.error().message) : ""});
   if (options.stay) {
     // The first process of a container has no default actions for signals (pid_namespaces(7)): without a
     // handler it ignores SIGTERM and has to be killed.

@@ -24,9 +24,9 @@ constexpr std::size_t kMostDigits = 9;
 
 using Names = std::vector<std::string>;
 
-Error wrong(std::string_view list, std::string why) {
-  return {Errc::InvalidArgument, say("\"{}\": {}", list, why),
-          say("write node[1-4], node[01-16,20], or names separated by commas")};
+Error wrong(std::string_view list, Message why) {
+  return {Errc::InvalidArgument, message("\"{}\": {}", list, why),
+          message("write node[1-4], node[01-16,20], or names separated by commas")};
 }
 
 bool is_number(std::string_view text) {
@@ -45,10 +45,11 @@ Result<Names> one_range(std::string_view list, std::string_view range) {
   const std::size_t dash = range.find('-');
   const std::string_view low = range.substr(0, dash),
                          high = dash == std::string_view::npos ? low : range.substr(dash + 1);
-  if (!is_number(low) || !is_number(high)) return wrong(list, say("[{}] is not a range of numbers", range));
+  if (!is_number(low) || !is_number(high))
+    return wrong(list, message("[{}] is not a range of numbers", range));
   const std::size_t from = number(low), to = number(high);
-  if (to < from) return wrong(list, say("the range {} is reversed", range));
-  if (to - from >= kMostHosts) return wrong(list, say("more than {} names", kMostHosts));
+  if (to < from) return wrong(list, message("the range {} is reversed", range));
+  if (to - from >= kMostHosts) return wrong(list, message("more than {} names", kMostHosts));
   Names names;
   for (std::size_t at = from; at <= to; ++at) {
     const std::string digits = std::to_string(at);
@@ -64,7 +65,7 @@ Result<Names> ranges(std::string_view list, std::string_view inside) {
     const std::size_t comma = std::min(inside.find(',', begin), inside.size());
     SCANKIT_TRY(const Names more, one_range(list, inside.substr(begin, comma - begin)));
     names.insert(names.end(), more.begin(), more.end());
-    if (names.size() > kMostHosts) return wrong(list, say("more than {} names", kMostHosts));
+    if (names.size() > kMostHosts) return wrong(list, message("more than {} names", kMostHosts));
     begin = comma + 1;
   }
   return names;
@@ -79,16 +80,17 @@ Result<Names> one_pattern(std::string_view list, std::string_view pattern) {
     pattern.remove_prefix(open);
     if (pattern.empty()) break;
     const std::size_t close = pattern.find(']');
-    if (close == std::string_view::npos) return wrong(list, say("[ without ]"));
+    if (close == std::string_view::npos) return wrong(list, message("[ without ]"));
     SCANKIT_TRY(const Names middles, ranges(list, pattern.substr(1, close - 1)));
-    if (middles.size() * names.size() > kMostHosts) return wrong(list, say("more than {} names", kMostHosts));
+    if (middles.size() * names.size() > kMostHosts)
+      return wrong(list, message("more than {} names", kMostHosts));
     Names longer;
     for (const std::string& name : names)
       for (const std::string& middle : middles) longer.push_back(name + middle);
     names = std::move(longer);
     pattern.remove_prefix(close + 1);
   }
-  if (names.front().find(']') != std::string::npos) return wrong(list, say("] without ["));
+  if (names.front().find(']') != std::string::npos) return wrong(list, message("] without ["));
   return names;
 }
 
@@ -108,7 +110,7 @@ Result<std::vector<std::string>> expanded_hosts(std::string_view list) {
     if (end > begin) {
       SCANKIT_TRY(const Names more, one_pattern(list, list.substr(begin, end - begin)));
       names.insert(names.end(), more.begin(), more.end());
-      if (names.size() > kMostHosts) return wrong(list, say("more than {} names", kMostHosts));
+      if (names.size() > kMostHosts) return wrong(list, message("more than {} names", kMostHosts));
     }
     begin = end + 1;
   }
@@ -180,16 +182,16 @@ Result<Roster> roster_of(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   const std::string hint = say("use another directory, or move the file away");
   if (!json.is_object() || !json.contains("$schema") || !json["$schema"].is_string())
-    return Error{Errc::Malformed, say("{} is not the list of a fleet's nodes", kRosterFile), hint};
+    return Error{Errc::Malformed, message("{} is not the list of a fleet's nodes", kRosterFile), hint};
   if (json["$schema"] != kRosterSchema)
     return Error{Errc::Unsupported,
-                 say("{} has schema {}, and this scankit reads {}", kRosterFile,
-                     json["$schema"].get<std::string>(), kRosterSchema),
+                 message("{} has schema {}, and this scankit reads {}", kRosterFile,
+                         json["$schema"].get<std::string>(), kRosterSchema),
                  hint};
   try {
     return parsed(json);
   } catch (const Json::exception&) {
-    return Error{Errc::Malformed, say("{} is damaged", kRosterFile), hint};
+    return Error{Errc::Malformed, message("{} is damaged", kRosterFile), hint};
   }
 }
 
@@ -209,14 +211,14 @@ Result<Descriptor> lock_folder(const std::string& folder) {
   Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (fd.get() < 0)
     return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
-                 say("cannot open {}: {}", path, std::strerror(errno)),
-                 say("choose a writable directory with --out")};
+                 message("cannot open {}: {}", path, std::strerror(errno)),
+                 message("choose a writable directory with --out")};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   // Some network file systems have no locks (Lustre without -o flock): the fleet's id in fleet.json is then
   // what two launchers differ in.
   if (errno != EWOULDBLOCK) return fd;
-  return Error{Errc::Conflict, say("another scankit fleet run is writing to {}", folder),
-               say("wait until it ends, or choose another directory with --out")};
+  return Error{Errc::Conflict, message("another scankit fleet run is writing to {}", folder),
+               message("wait until it ends, or choose another directory with --out")};
 }
 
 }  // namespace scankit::fleet

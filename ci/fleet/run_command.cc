@@ -76,8 +76,8 @@ Result<Roster> roster_for(const RunOptions& options, const std::vector<std::stri
     for (const std::string& word : before->command) words += (words.empty() ? "" : " ") + shell_quoted(word);
     return Error{
         Errc::Conflict,
-        say("{} contains the results of another fleet: {}, of \"{}\"", options.out, before->fleet, words),
-        say("choose another directory with --out; the same command would continue that fleet")};
+        message("{} contains the results of another fleet: {}, of \"{}\"", options.out, before->fleet, words),
+        message("choose another directory with --out; the same command would continue that fleet")};
   }
   before->timeout = options.timeout;
   return before;
@@ -143,8 +143,8 @@ Result<void> fit_for_a_step(const std::vector<std::string>& options) {
     for (const char* name : {"-N", "-w", "-x", "-n", "--nodes", "--nodelist", "--exclude", "--ntasks"})
       if (option == name || option.starts_with(std::string(name) + "=") ||
           (name[1] != '-' && option.starts_with(name)))
-        return Error{Errc::InvalidArgument, say("{} cannot be used inside an allocation", option),
-                     say("every node of the allocation is used; allocate exactly those nodes")};
+        return Error{Errc::InvalidArgument, message("{} cannot be used inside an allocation", option),
+                     message("every node of the allocation is used; allocate exactly those nodes")};
   return {};
 }
 
@@ -185,8 +185,8 @@ int allocate(const RunOptions& options, const Roster& roster) {
 
 Result<void> prepared(const RunOptions& options) {
   if (options.out.empty())
-    return Error{Errc::InvalidArgument, say("--out is missing: the directory for the nodes' results"),
-                 say("choose one that all nodes can access")};
+    return Error{Errc::InvalidArgument, message("--out is missing: the directory for the nodes' results"),
+                 message("choose one that all nodes can access")};
   SCANKIT_CHECK(slurm_is_here());
   return make_directories(options.out);
 }

@@ -37,8 +37,9 @@ Result<std::string> said_by(std::vector<std::string> argv) {
   SCANKIT_TRY(const auto ran, run_process(request));
   if (ran.ok()) return ran.out;
   const std::string why = ran.timed_out ? say("it did not respond within 30 s") : ran.err;
-  return Error{Errc::ToolFailed, say("{} failed: {}", request.argv.front(), why.substr(0, why.find('\n'))),
-               say("check \"scontrol ping\"")};
+  return Error{Errc::ToolFailed,
+               message("{} failed: {}", request.argv.front(), why.substr(0, why.find('\n'))),
+               message("check \"scontrol ping\"")};
 }
 
 // A message of Slurm's, what to do about it, and the exit status that it comes to.
@@ -155,8 +156,8 @@ Result<void> slurm_is_here() {
   const auto version = said_by({"srun", "--version"});
   if (version && said_by({"scontrol", "--version"})) return {};
   if (!version && version.error().code != Errc::NotFound) return version.error();
-  return Error{Errc::NotFound, say("srun and scontrol are not on PATH"),
-               say("run this on a login node of a Slurm cluster, load its module first, or use --k8s")};
+  return Error{Errc::NotFound, message("srun and scontrol are not on PATH"),
+               message("run this on a login node of a Slurm cluster, load its module first, or use --k8s")};
 }
 
 std::optional<Explained> explain_slurm(std::string_view line) {
@@ -262,7 +263,7 @@ int in_allocation(const std::vector<std::string>& slurm_options, const std::vect
   const Signals signals;
   pid_t pid = -1;
   if (const int failed = spawn(argv, write_end.get(), pid); failed != 0) {
-    report_error({Errc::NotFound, say("cannot start {}: {}", "salloc", std::strerror(failed)), ""});
+    report_error({Errc::NotFound, message("cannot start {}: {}", "salloc", std::strerror(failed)), ""});
     return kExitUsage;
   }
   salloc_pid = pid;
@@ -273,7 +274,7 @@ int in_allocation(const std::vector<std::string>& slurm_options, const std::vect
   }
   if (began()) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   const std::string sentence = explained ? explained->sentence : say("see the output of salloc above");
-  report_error({Errc::ToolFailed, say("Slurm gave no allocation"), sentence});
+  report_error({Errc::ToolFailed, message("Slurm gave no allocation"), sentence});
   return explained ? explained->exit_status : kExitInconclusive;
 }
 

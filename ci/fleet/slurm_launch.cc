@@ -108,9 +108,10 @@ class Watch {
 
   // Writes a file for a node that could not write it itself.
   void keep(AskedNode& node, const Line& line, const std::string& text) {
-    node.problem = say("it could not write its file, and passed it to the launcher: {}", line.text);
+    node.problem =
+        english(message("it could not write its file, and passed it to the launcher: {}", line.text));
     const auto kept = write_file_atomically(path_join(how_.out, node_file_name(line.node)), text);
-    if (!kept) node.problem = kept.error().message;
+    if (!kept) node.problem = english(kept.error().message);
   }
 
   const Launch& how_;
@@ -125,7 +126,6 @@ class Watch {
 }  // namespace
 
 Result<void> launch(const Launch& how, Roster& roster) {
-  const Speaking facts_are_english(nullptr);  // fleet.json is for readers of any language
   const double launched = now();
   for (const std::string& node : how.nodes) {
     roster.nodes[node] = {};

@@ -71,7 +71,7 @@ Json wheel(const std::string& path) {
   Json libraries = Json::object();
   for (const std::string& each : unpacked->libraries) {
     const auto hash = sha256_file(path_join(folder->path(), each));
-    libraries[each] = hash ? *hash : hash.error().message;
+    libraries[each] = hash ? *hash : english(hash.error().message);
   }
   return {{"libraries", libraries}};
 }

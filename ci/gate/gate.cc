@@ -184,7 +184,7 @@ class Gate {
         failed = failed || finding.severity() == Severity::Error;
     }
     if (failed) return found_status(*run.step);
-    const bool unusable = run.snapshot && broken_environment(*run.snapshot);
+    const bool unusable = run.snapshot && run.snapshot->broken_environment;
     if (unusable || (run.snapshot && !allow_empty_ && nothing_to_check(*run.snapshot)))
       return kExitInconclusive;
     return open ? kExitInconclusive : kExitClean;
@@ -315,8 +315,8 @@ int run_gate(const GateOptions& options) {
     if (!taken) {
       Error error = taken.error();
       if (error.code == Errc::Conflict)
-        error = {Errc::Conflict, say("another scankit ci run is writing to {}", folder),
-                 say("wait until it ends")};
+        error = {Errc::Conflict, message("another scankit ci run is writing to {}", folder),
+                 message("wait until it ends")};
       return refuse(error, options, message("Can the answers be stored?"), kExitUsage);
     }
     lock.emplace(std::move(*taken));

@@ -36,7 +36,7 @@ Json answer() {
 
 TEST(ValidateOutcomes, HoldAQuestionForEachDevice) {
   const auto outcomes = validate_outcomes(answer().dump());
-  ASSERT_TRUE(outcomes) << outcomes.error().message;
+  ASSERT_TRUE(outcomes) << english(outcomes.error().message);
   ASSERT_EQ(outcomes->size(), 3U);
   for (const Outcome& outcome : *outcomes) EXPECT_EQ(outcome.state, CheckState::Passed) << outcome.check;
 }
@@ -61,7 +61,7 @@ TEST(ValidateOutcomes, NameWhatFailed) {
 TEST(ValidateOutcomes, TakeNothingForGreenThatIsNot) {
   const auto states = [](const Json& json) {
     const auto outcomes = validate_outcomes(json.dump());
-    EXPECT_TRUE(outcomes) << outcomes.error().message;
+    EXPECT_TRUE(outcomes) << english(outcomes.error().message);
     bool open = false, found = false;
     for (const Outcome& outcome : outcomes.value_or({})) {
       open = open || outcome.could_hide_error;

@@ -49,7 +49,7 @@ namespace {
 
 bool is_url(const std::string& where) { return where.find("://") != std::string::npos; }
 
-Error wrong(std::string message, std::string hint) {
+Error wrong(Message message, Message hint) {
   return {Errc::InvalidArgument, std::move(message), std::move(hint)};
 }
 
@@ -59,16 +59,16 @@ Result<std::string> hash_option(std::string hash) {
                          [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
   if (hash.empty() || (hash.size() == 64 && hash.find_first_not_of("0123456789abcdef") == std::string::npos))
     return hash;
-  return wrong(say("--sha256 needs 64 hexadecimal digits"), say("sha256sum FILE prints them"));
+  return wrong(message("--sha256 needs 64 hexadecimal digits"), message("sha256sum FILE prints them"));
 }
 
 // The value goes into a YAML file and to a shell as a variable: one line, without control characters.
 Result<void> check_form(const std::string& where) {
   const bool one_line =
       std::ranges::all_of(where, [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
-  if (where.empty() || !one_line) return wrong(say("--scankit accepts a path or a URL on one line"), "");
+  if (where.empty() || !one_line) return wrong(message("--scankit accepts a path or a URL on one line"), "");
   if (is_url(where) && !where.starts_with("https://") && !where.starts_with("http://"))
-    return wrong(say("--scankit cannot fetch {}", where), say("use an https:// URL, or a path"));
+    return wrong(message("--scankit cannot fetch {}", where), message("use an https:// URL, or a path"));
   return {};
 }
 
@@ -80,15 +80,15 @@ Result<ScankitSource> from_file(ScankitSource source, const CiInitOptions& optio
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     if (source.sha256.empty())
-      return wrong(say("--scankit: {} not found", path),
-                   say("put the program or its wheel there, or give its hash with --sha256"));
+      return wrong(message("--scankit: {} not found", path),
+                   message("put the program or its wheel there, or give its hash with --sha256"));
     return source;
   }
-  if (!S_ISREG(status.st_mode)) return wrong(say("--scankit: {} is not a file", path), "");
+  if (!S_ISREG(status.st_mode)) return wrong(message("--scankit: {} is not a file", path), "");
   SCANKIT_TRY(const std::string hash, sha256_file(path));
   if (!source.sha256.empty() && source.sha256 != hash)
-    return wrong(say("{} has the SHA-256 {}, not {}", path, hash, source.sha256),
-                 say("give the right file or hash"));
+    return wrong(message("{} has the SHA-256 {}, not {}", path, hash, source.sha256),
+                 message("give the right file or hash"));
   source.sha256 = hash;
   return source;
 }
@@ -101,7 +101,7 @@ Result<ScankitSource> scankit_source(const CiInitOptions& options) {
   SCANKIT_TRY(source.sha256, hash_option(options.sha256));
   if (is_url(source.where)) {
     if (!source.sha256.empty()) return source;
-    return wrong(say("--scankit with a URL needs --sha256"), say("sha256sum FILE prints it"));
+    return wrong(message("--scankit with a URL needs --sha256"), message("sha256sum FILE prints it"));
   }
   // Without --scankit the user has to commit a copy of this program, unless one is there already.
   const bool default_place =
@@ -270,8 +270,8 @@ int run_ci_init(const CiInitOptions& options) {
     }
     source = *std::move(told);
   } else if (options.scankit) {
-    report_error({Errc::InvalidArgument, say("--scankit is for github and gitlab"),
-                  say("the files that {} writes run the scankit on PATH", options.kind)});
+    report_error({Errc::InvalidArgument, message("--scankit is for github and gitlab"),
+                  message("the files that {} writes run the scankit on PATH", options.kind)});
     return kExitUsage;
   }
   const std::vector<Planned> files = planned(*kind, options, source);
@@ -280,8 +280,8 @@ int run_ci_init(const CiInitOptions& options) {
   for (const Planned& file : files)
     if (!options.force && is_there(file.path)) there.push_back(file.path);
   if (!there.empty()) {
-    report_error({Errc::Conflict, say("already exists, and nothing was written: {}", join(there)),
-                  say("--force overwrites it, --out DIR writes to another directory")});
+    report_error({Errc::Conflict, message("already exists, and nothing was written: {}", join(there)),
+                  message("--force overwrites it, --out DIR writes to another directory")});
     return kExitUsage;
   }
   for (const Planned& file : files) {

@@ -23,7 +23,7 @@ class InitSource : public testing::Test {
   }
   std::string refused() {
     const auto source = scankit_source(options_);
-    return source ? "taken: " + source->where : source.error().message;
+    return source ? "taken: " + source->where : english(source.error().message);
   }
   std::optional<TemporaryDirectory> folder_;
   CiInitOptions options_;
@@ -31,7 +31,7 @@ class InitSource : public testing::Test {
 
 TEST_F(InitSource, WithoutAnOptionIsACopyOfThisProgram) {
   const auto source = scankit_source(options_);
-  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_TRUE(source) << english(source.error().message);
   EXPECT_EQ(source->where, kCommittedScankit);
   EXPECT_EQ(source->sha256, sha256_file("/proc/self/exe").value_or(""));
   EXPECT_TRUE(source->absent);

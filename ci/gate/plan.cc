@@ -133,7 +133,7 @@ Message nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOp
   const bool demanded = step.name == "doctor" && !(policy.required.empty() && options.required.empty());
   if (rule.enabled == false && !demanded) return message("disabled by the policy");
   if (rule.enabled == true) return {};
-  if (seen != nullptr && broken_environment(*seen) && !has_option(rule, "--from") &&
+  if (seen != nullptr && seen->broken_environment && !has_option(rule, "--from") &&
       !has_option(rule, "--root"))
     return message("the active environment's Python cannot be used");
   if (step.name == "env_check" && !has_option(rule, "--spec") && !has_option(rule, "--lock") &&
@@ -166,7 +166,7 @@ std::string environment_identity(const std::string& python, const std::vector<st
   options.ask_nvml = false;
   options.linked = true;
   auto facts = gather(options);
-  if (!facts) return facts.error().message;
+  if (!facts) return english(facts.error().message);
   Snapshot& seen = facts->snapshot;
   // Values that change from moment to moment say nothing about the environment.
   seen.memory = {};

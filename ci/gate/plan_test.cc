@@ -148,7 +148,7 @@ TEST_F(Plan, ChecksAnEnvironmentWithASpecOrALock) {
 
 TEST_F(Plan, SkipsEveryStepOfAnEnvironmentWithoutAPython) {
   Snapshot seen = machine();
-  set_broken_environment(seen, {"VIRTUAL_ENV", "/venv", "its Python is gone", "", ""});
+  seen.broken_environment = {"VIRTUAL_ENV", "/venv", "its Python is gone", "", ""};
   shop_.write("scankit.lock", "");
   EXPECT_EQ(reason("env_check", &seen), "the active environment's Python cannot be used");
   EXPECT_EQ(reason("validate", &seen), "the active environment's Python cannot be used");

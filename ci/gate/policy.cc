@@ -28,7 +28,7 @@ class Reader {
 
   Result<void> top(const YamlNode& root) {
     if (root.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, root, "", say("expected keys with values, such as causes:"));
+      return wrong_form(name_, root, "", message("expected keys with values, such as causes:"));
     SCANKIT_CHECK(known_schema(name_, root, kPolicySchema));
     for (std::size_t i = 0; i < root.keys.size(); ++i) {
       const std::string& key = root.keys[i].text;
@@ -63,7 +63,7 @@ class Reader {
       SCANKIT_TRY(owner.*(*number),
                   found->form == PolicyForm::Schema ? form_of_schema(name_, value) : seconds(value, here));
     } else if (const auto* flag = std::get_if<std::optional<bool> Owner::*>(&found->place)) {
-      if (!value.is_bool()) return wrong_form(name_, value, here, say("expected true or false"));
+      if (!value.is_bool()) return wrong_form(name_, value, here, message("expected true or false"));
       owner.*(*flag) = value.text[0] == 't' || value.text[0] == 'T';
     } else if (const auto* list = std::get_if<std::vector<std::string> Owner::*>(&found->place)) {
       SCANKIT_TRY(owner.*(*list),
@@ -82,7 +82,7 @@ class Reader {
     if (!value.is_number() || parsed.ec != std::errc() || parsed.ptr != end || number < 1 ||
         number > kLongestTimeout)
       return wrong_form(name_, value, path,
-                        say("expected a whole number of seconds from 1 to {}", kLongestTimeout));
+                        message("expected a whole number of seconds from 1 to {}", kLongestTimeout));
     return number;
   }
 
@@ -90,21 +90,22 @@ class Reader {
                             const std::vector<std::string_view>& known, std::string_view example) const {
     if (form == PolicyForm::Word) return form_of_word(name_, value, path, known, example);
     if (value.kind != YamlNode::Kind::Scalar || value.text.empty())
-      return wrong_form(name_, value, path, say("expected one value such as \"{}\"", example));
+      return wrong_form(name_, value, path, message("expected one value such as \"{}\"", example));
     if (form == PolicyForm::Date && !is_date(value.text))
-      return wrong_form(name_, value, path, say("expected a date such as {}, and one that exists", example));
+      return wrong_form(name_, value, path,
+                        message("expected a date such as {}, and one that exists", example));
     if (value.text.size() > kLongestText)
-      return wrong_form(name_, value, path, say("the text is longer than {} bytes", kLongestText));
+      return wrong_form(name_, value, path, message("the text is longer than {} bytes", kLongestText));
     return value.text;
   }
 
   Result<std::vector<std::string>> names(const YamlNode& value, const std::string& path) const {
     if (value.kind != YamlNode::Kind::List)
-      return wrong_form(name_, value, path, say("expected a list of names, such as [torch]"));
+      return wrong_form(name_, value, path, message("expected a list of names, such as [torch]"));
     std::vector<std::string> out;
     for (const YamlNode& item : value.items) {
       if (item.kind != YamlNode::Kind::Scalar || !is_name(item.text))
-        return wrong_form(name_, item, path, say("expected the name of a module or package"));
+        return wrong_form(name_, item, path, message("expected the name of a module or package"));
       out.push_back(item.text);
     }
     return out;
@@ -124,19 +125,20 @@ class Reader {
   Result<std::vector<std::string>> args(const YamlNode& value, const std::string& path,
                                         const std::vector<std::string>& options) const {
     if (value.kind != YamlNode::Kind::List)
-      return wrong_form(name_, value, path, say("expected a list, such as [{}]", options.front()));
+      return wrong_form(name_, value, path, message("expected a list, such as [{}]", options.front()));
     std::vector<std::string> out;
     for (const YamlNode& item : value.items) {
       if (item.kind != YamlNode::Kind::Scalar)
-        return wrong_form(name_, item, path, say("expected an option or its value"));
+        return wrong_form(name_, item, path, message("expected an option or its value"));
       const std::string option = item.text.substr(0, item.text.find('='));
       const bool is_option = option.starts_with('-');
       if (is_option ? std::ranges::find(options, option) == options.end() : out.empty()) {
         const auto near = nearest_word(option, options);
-        return Error{Errc::Malformed,
-                     say("{}: {}: \"{}\" is not an option that a policy may set", yaml_place(name_, item),
-                         path, plain(option, false)),
-                     near.empty() ? say("valid here: {}", join(options)) : say("did you mean \"{}\"?", near)};
+        return Error{
+            Errc::Malformed,
+            message("{}: {}: \"{}\" is not an option that a policy may set", yaml_place(name_, item), path,
+                    plain(option, false)),
+            near.empty() ? message("valid here: {}", join(options)) : message("did you mean \"{}\"?", near)};
       }
       out.push_back(item.text);
     }
@@ -147,7 +149,7 @@ class Reader {
   // need each other.
   Result<void> causes(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, node, "causes", say("expected causes with their fields below it"));
+      return wrong_form(name_, node, "causes", message("expected causes with their fields below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const YamlNode &key = node.keys[i], &value = node.items[i];
       const auto cause = cause_from_slug(key.text);
@@ -155,13 +157,13 @@ class Reader {
       const std::string path = "causes." + key.text;
       CauseRule rule{.cause = *cause, .line = key.line};
       if (value.kind != YamlNode::Kind::Null && value.kind != YamlNode::Kind::Map)
-        return wrong_form(name_, value, path, say("expected keys with values below it"));
+        return wrong_form(name_, value, path, message("expected keys with values below it"));
       for (std::size_t j = 0; j < value.keys.size(); ++j)
         SCANKIT_CHECK(field(value.keys[j], value.items[j], path + ".", cause_fields(), rule, {}, {}));
       if (rule.allowed_until.empty() != rule.reason.empty())
         return wrong_form(name_, key, path,
-                          rule.reason.empty() ? say("allowed_until needs a reason as well")
-                                              : say("reason belongs to allowed_until, which is missing"));
+                          rule.reason.empty() ? message("allowed_until needs a reason as well")
+                                              : message("reason belongs to allowed_until, which is missing"));
       policy_.causes.push_back(std::move(rule));
     }
     return {};
@@ -171,13 +173,14 @@ class Reader {
     std::vector<std::string> known;
     for (const CauseInfo& cause : all_causes()) known.emplace_back(cause.slug);
     const auto near = nearest_word(key.text, known);
-    return {Errc::Malformed, say("{}: unknown cause \"{}\"", yaml_place(name_, key), plain(key.text, false)),
-            near.empty() ? say("scankit explain --list lists all") : say("did you mean \"{}\"?", near)};
+    return {
+        Errc::Malformed, message("{}: unknown cause \"{}\"", yaml_place(name_, key), plain(key.text, false)),
+        near.empty() ? message("scankit explain --list lists all") : message("did you mean \"{}\"?", near)};
   }
 
   Result<void> steps(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, node, "steps", say("expected keys with values below it"));
+      return wrong_form(name_, node, "steps", message("expected keys with values below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
       const YamlNode &key = node.keys[i], &value = node.items[i];
       const auto step = std::ranges::find(policy_steps(), std::string_view(key.text), &PolicyStep::name);
@@ -188,7 +191,7 @@ class Reader {
       }
       const std::string path = "steps." + key.text;
       if (value.kind != YamlNode::Kind::Map)
-        return wrong_form(name_, value, path, say("expected keys with values below it"));
+        return wrong_form(name_, value, path, message("expected keys with values below it"));
       for (std::size_t j = 0; j < value.keys.size(); ++j)
         SCANKIT_CHECK(field(value.keys[j], value.items[j], path + ".", step_fields(), policy_.*(step->place),
                             {}, step->options));
@@ -231,7 +234,8 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   if (!root) {
     Error error = root.error();
     // The YAML reader's hint is about specs.
-    if (error.message == say("{} is empty", name)) error.hint = say("scankit ci init policy writes one");
+    if (error.message == message("{} is empty", name))
+      error.hint = message("scankit ci init policy writes one");
     return error;
   }
   Policy policy;
@@ -243,8 +247,8 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
 Result<Policy> read_policy(const std::string& path) {
   auto text = read_whole_file(path, kYamlBytes, Accept::FilesAndPipes);
   if (!text && text.error().code == Errc::Unsupported)
-    return Error{Errc::Unsupported, say("{} is longer than {} KiB", path, kYamlBytes >> 10),
-                 say("a policy has a few KiB: is this the right file?")};
+    return Error{Errc::Unsupported, message("{} is longer than {} KiB", path, kYamlBytes >> 10),
+                 message("a policy has a few KiB: is this the right file?")};
   if (!text) return text.error();
   return parse_policy(*text, path);
 }

@@ -37,8 +37,8 @@ steps:
 std::string refused(const std::string& text) {
   const auto policy = parse_policy(text, "p.yaml");
   if (policy) return "taken";
-  EXPECT_EQ(policy.error().message.find('\n'), std::string::npos) << policy.error().message;
-  return policy.error().message + " | " + policy.error().hint;
+  EXPECT_EQ(english(policy.error().message).find('\n'), std::string::npos) << english(policy.error().message);
+  return english(policy.error().message) + " | " + english(policy.error().hint);
 }
 
 void expect_refused(const std::string& text, const std::string& said) {
@@ -47,7 +47,7 @@ void expect_refused(const std::string& text, const std::string& said) {
 
 TEST(Policy, HoldsWhatTheFileSays) {
   const auto policy = parse_policy(kGood, "p.yaml");
-  ASSERT_TRUE(policy) << policy.error().message;
+  ASSERT_TRUE(policy) << english(policy.error().message);
   EXPECT_EQ(policy->fail_on, "warning");
   ASSERT_EQ(policy->causes.size(), 3U);
   EXPECT_EQ(policy->causes[0].cause, Cause::SeveralCopies);
@@ -151,7 +151,7 @@ TEST(Policy, SurvivesMutations) {
     const std::string text = test::mutated(kGood, random);
     const auto policy = parse_policy(text, "p.yaml");
     if (!policy) {
-      EXPECT_EQ(policy.error().message.find('\n'), std::string::npos) << text;
+      EXPECT_EQ(english(policy.error().message).find('\n'), std::string::npos) << text;
       continue;
     }
     ++taken;
@@ -204,7 +204,7 @@ Report found() {
 
 std::string judged(const std::string& rules, const std::string& today) {
   const auto policy = parse_policy("schema: 1\n" + rules, "p.yaml");
-  if (!policy) return policy.error().message;
+  if (!policy) return english(policy.error().message);
   Report report = found();
   apply_policy(*policy, today, report);
   std::string text;
@@ -238,7 +238,7 @@ TEST(PolicyApplied, GivesEachFindingTheSeverityOfItsRule) {
 // The severity of each finding with a rule of `causes`, in the order of the report: "error note".
 std::string severities(std::vector<Finding> findings, const std::string& causes) {
   const auto policy = parse_policy("schema: 1\ncauses: {" + causes + "}\n", "p.yaml");
-  if (!policy) return policy.error().message;
+  if (!policy) return english(policy.error().message);
   Report report;
   report.outcomes.push_back({.check = "a", .question = "A?", .state = CheckState::Found});
   report.outcomes[0].findings = std::move(findings);

@@ -96,7 +96,7 @@ Result<StepEnd> run_step(const std::string& folder, const StepCommand& command) 
   if (command.answer_option.empty()) SCANKIT_CHECK(write_file_atomically(answer, result.out));
   auto hash = sha256_file(answer);
   if (!hash)
-    return Error{Errc::ToolFailed, say("{} gave no answer: {}", command.name, hash.error().message), ""};
+    return Error{Errc::ToolFailed, message("{} gave no answer: {}", command.name, hash.error().message), ""};
   const Json json{{"schema", kStepSchema}, {"key", command.key},     {"command", command.argv},
                   {"status", end.status},  {"seconds", end.seconds}, {"answer_sha256", *hash}};
   SCANKIT_CHECK(write_file_atomically(end_file(folder, command), json_document(json)));
@@ -131,12 +131,14 @@ Result<void> append(const std::string& path, const Report& report, int exit_stat
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   struct ::stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
-    return Error{Errc::Io, say("cannot open $GITHUB_STEP_SUMMARY ({}): {}", path, std::strerror(errno)), ""};
+    return Error{Errc::Io, message("cannot open $GITHUB_STEP_SUMMARY ({}): {}", path, std::strerror(errno)),
+                 ""};
   const auto there = static_cast<std::size_t>(S_ISREG(status.st_mode) ? status.st_size : 0);
   const std::string text =
       summary_of(report, exit_status, kMostOfASummary - std::min(kMostOfASummary, there));
   if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return Error{Errc::Io, say("cannot write $GITHUB_STEP_SUMMARY ({}): {}", path, std::strerror(errno)), ""};
+    return Error{Errc::Io, message("cannot write $GITHUB_STEP_SUMMARY ({}): {}", path, std::strerror(errno)),
+                 ""};
   return {};
 }
 

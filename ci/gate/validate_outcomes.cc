@@ -175,7 +175,7 @@ Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
     }
     return outcomes;
   } catch (const Json::exception& problem) {
-    return Error{Errc::Malformed, say("it is not a complete answer: {}", problem.what()), ""};
+    return Error{Errc::Malformed, message("it is not a complete answer: {}", problem.what()), ""};
   }
 }
 

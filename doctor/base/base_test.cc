@@ -122,13 +122,15 @@ TEST(Files, SayWhyTheyCannotBeRead) {
 TEST(Files, SayWhyTheyCannotBeWrittenWithoutTemporaryNames) {
   const Error no_folder = write_file_atomically("/nonexistent/x.html", "").error();
   EXPECT_EQ(no_folder.code, Errc::NotFound);
-  EXPECT_EQ(no_folder.message, "cannot write /nonexistent/x.html: the directory /nonexistent does not exist");
-  EXPECT_EQ(write_file_atomically("/etc/passwd/x", "").error().message,
+  EXPECT_EQ(english(no_folder.message),
+            "cannot write /nonexistent/x.html: the directory /nonexistent does not exist");
+  EXPECT_EQ(english(write_file_atomically("/etc/passwd/x", "").error().message),
             "cannot write /etc/passwd/x: /etc/passwd is not a directory");
   const auto folder = TemporaryDirectory::create("files");
   const std::string taken = folder->path() + "/taken";
   ASSERT_TRUE(make_directories(taken));
-  EXPECT_EQ(write_file_atomically(taken, "").error().message, "cannot write " + taken + ": Is a directory");
+  EXPECT_EQ(english(write_file_atomically(taken, "").error().message),
+            "cannot write " + taken + ": Is a directory");
 }
 
 TEST(Duration, HasAUnitOrIsSeconds) {

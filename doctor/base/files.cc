@@ -25,23 +25,23 @@ namespace scankit {
 namespace {
 
 // An Error with the text of strerror(3) and the Errc that callers decide by.
-Error from_errno(const std::string& what, int number) {
+Error from_errno(const Message& what, int number) {
   const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
                     : number == EACCES || number == EPERM ? Errc::PermissionDenied
                                                           : Errc::Io;
-  return {code, what + ": " + std::strerror(number), ""};
+  return {code, message("{}: {}", what, std::strerror(number)), ""};
 }
 
 // Names the file as the user knows it, never the temporary file next to it, and says which
 // directory is missing.
 Error cannot_write(const std::string& path, int number) {
   const std::string folder = path_dirname(path);
-  Error error = from_errno(say("cannot write {}", path), number);
+  Error error = from_errno(message("cannot write {}", path), number);
   struct stat status {};
   if (number == ENOENT && ::stat(folder.c_str(), &status) != 0)
-    error.message = say("cannot write {}: the directory {} does not exist", path, folder);
+    error.message = message("cannot write {}: the directory {} does not exist", path, folder);
   else if (number == ENOTDIR)
-    error.message = say("cannot write {}: {} is not a directory", path, folder);
+    error.message = message("cannot write {}: {} is not a directory", path, folder);
   return error;
 }
 
@@ -67,15 +67,15 @@ std::string kind_of(mode_t mode) {
 // name on a disk.
 Result<void> can_be_read_whole(int fd, const std::string& path, Accept accept) {
   struct stat info {};
-  if (::fstat(fd, &info) != 0) return from_errno(say("cannot read {}", path), errno);
+  if (::fstat(fd, &info) != 0) return from_errno(message("cannot read {}", path), errno);
   if (S_ISREG(info.st_mode)) return {};
   if (S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3)) return {};
   struct statfs system {};
   const bool of_a_shell =
       S_ISFIFO(info.st_mode) && ::fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
   if (accept == Accept::FilesAndPipes && of_a_shell) return {};
-  return Error{Errc::Unsupported, say("cannot read {}: it is {} and not a file", path, kind_of(info.st_mode)),
-               ""};
+  return Error{Errc::Unsupported,
+               message("cannot read {}: it is {} and not a file", path, kind_of(info.st_mode)), ""};
 }
 
 // Calls sink(data, length) for each piece of the file and stops at its first Error. Pieces of 256 KiB
@@ -85,14 +85,14 @@ Result<void> read_pieces(const std::string& path, Accept accept, Sink sink) {
   // O_NONBLOCK, because open(2) of a FIFO would wait for a writer. F_SETFL removes it again for the reads
   // from a pipe that was accepted.
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (fd.get() < 0) return from_errno(say("cannot open {}", path), errno);
+  if (fd.get() < 0) return from_errno(message("cannot open {}", path), errno);
   SCANKIT_CHECK(can_be_read_whole(fd.get(), path, accept));
   (void)::fcntl(fd.get(), F_SETFL, 0);
   std::string buffer(1u << 18, '\0');
   for (;;) {
     const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return from_errno(say("cannot read {}", path), errno);
+    if (got < 0) return from_errno(message("cannot read {}", path), errno);
     if (got == 0) return {};
     SCANKIT_CHECK(sink(buffer.data(), static_cast<std::size_t>(got)));
   }
@@ -117,7 +117,7 @@ Result<std::string> read_whole_file(const std::string& path, std::size_t limit, 
   // The size is checked piece by piece and not with fstat(2): a pipe has no size, and a file may grow.
   SCANKIT_CHECK(read_pieces(path, accept, [&](const char* data, std::size_t length) -> Result<void> {
     if (bytes.size() + length > limit)
-      return Error{Errc::Unsupported, say("{} is longer than {} bytes", path, limit), ""};
+      return Error{Errc::Unsupported, message("{} is longer than {} bytes", path, limit), ""};
     bytes.append(data, length);
     return {};
   }));
@@ -192,10 +192,11 @@ Result<std::string> end_of_links(const std::string& path) {
     struct stat info {};
     if (descriptor_named(at) || ::lstat(at.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return at;
     if (is_planted(at, info))
-      return Error{Errc::PermissionDenied,
-                   say("cannot write {}: {} is a link of user {} in a directory where everybody may write",
-                       path, at, info.st_uid),
-                   say("choose a file in a directory of your own")};
+      return Error{
+          Errc::PermissionDenied,
+          message("cannot write {}: {} is a link of user {} in a directory where everybody may write", path,
+                  at, info.st_uid),
+          message("choose a file in a directory of your own")};
     std::array<char, 4096> target{};
     const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
     if (length < 0) return cannot_write(path, errno);
@@ -210,8 +211,8 @@ Result<void> write_into(const std::string& path, const std::string& file, std::s
   // that is merely slow may block the write(2) afterwards.
   const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0 && errno == ENXIO)
-    return Error{Errc::Io, say("cannot write {}: no process is reading from it", path),
-                 say("start its reader first")};
+    return Error{Errc::Io, message("cannot write {}: no process is reading from it", path),
+                 message("start its reader first")};
   if (fd.get() < 0) return cannot_write(path, errno);
   (void)::fcntl(fd.get(), F_SETFL, 0);
   return write_all(fd.get(), bytes, path);
@@ -252,8 +253,8 @@ Result<std::string> regular_output(const std::string& path) {
   struct stat info {};
   if (::stat(file.c_str(), &info) == 0 && (descriptor_named(file) || !S_ISREG(info.st_mode)))
     return Error{Errc::InvalidArgument,
-                 say("cannot write {}: it is {} and not a file", path, kind_of(info.st_mode)),
-                 say("give a file, existing or new")};
+                 message("cannot write {}: it is {} and not a file", path, kind_of(info.st_mode)),
+                 message("give a file, existing or new")};
   return file;
 }
 
@@ -289,20 +290,20 @@ Result<void> make_directories(const std::string& path) {
     // mkdir(2) may fail with EROFS or EACCES instead of EEXIST although the directory exists.
     const int number = errno;
     if (::stat(at.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
-    return from_errno(say("cannot create the directory {}", path), number);
+    return from_errno(message("cannot create the directory {}", path), number);
   }
   struct stat info {};
   if (::stat(all.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
-    return from_errno(say("cannot create the directory {}", path), ENOTDIR);
+    return from_errno(message("cannot create the directory {}", path), ENOTDIR);
   return {};
 }
 
 Result<void> fsync_directory(const std::string& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return from_errno(say("cannot open the directory {}", path), errno);
+  if (fd.get() < 0) return from_errno(message("cannot open the directory {}", path), errno);
   // Some network file systems refuse to sync a folder; the rename itself is then all that can be had.
   if (::fsync(fd.get()) != 0 && errno != EINVAL)
-    return from_errno(say("cannot flush the directory {}", path), errno);
+    return from_errno(message("cannot flush the directory {}", path), errno);
   return {};
 }
 

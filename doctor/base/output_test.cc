@@ -65,7 +65,7 @@ TEST_F(Output, ADeviceStaysADevice) {
 TEST_F(Output, AFullDeviceIsAFailedWrite) {
   const auto written = write_output("/dev/full", "one");
   ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().message, "cannot write /dev/full: No space left on device");
+  EXPECT_EQ(english(written.error().message), "cannot write /dev/full: No space left on device");
   EXPECT_TRUE(S_ISCHR(look("/dev/full").st_mode));
 }
 
@@ -114,15 +114,15 @@ TEST_F(Output, ALinkOfSomebodyElseInASharedFolderIsNotFollowed) {
   ASSERT_EQ(::lchown(link.c_str(), 12345, 12345), 0);
   const auto written = write_output(link, "report");
   ASSERT_FALSE(written);
-  EXPECT_NE(written.error().message.find("a link of user 12345"), std::string::npos)
-      << written.error().message;
+  EXPECT_NE(english(written.error().message).find("a link of user 12345"), std::string::npos)
+      << english(written.error().message);
   EXPECT_EQ(read_whole_file(precious).value_or("?"), "keys");
 }
 
 TEST_F(Output, AFifoGetsTheBytes) {
   const std::string fifo = at("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(write_output(fifo, "x").error().message,
+  EXPECT_EQ(english(write_output(fifo, "x").error().message),
             "cannot write " + fifo + ": no process is reading from it");
   const Descriptor reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   EXPECT_TRUE(write_output(fifo, "report"));
@@ -180,7 +180,7 @@ TEST_F(Output, ReadingNeverWaitsForWhatIsNoFile) {
     }
   });
   ASSERT_EQ(all.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "it hangs";
-  EXPECT_EQ(read_whole_file(at("fifo")).error().message,
+  EXPECT_EQ(english(read_whole_file(at("fifo")).error().message),
             "cannot read " + at("fifo") + ": it is a FIFO and not a file");
   EXPECT_EQ(read_whole_file("/dev/null").value_or("?"), "");
 }

@@ -45,8 +45,9 @@ TEST_F(PrivateFiles, AreRefusedWhereTheGroupOrOthersCanWrite) {
     ASSERT_EQ(::chmod(file_.c_str(), mode), 0);
     const auto read = read_private_file(file_, 100);
     ASSERT_FALSE(read);
-    EXPECT_NE(read.error().message.find("can write to"), std::string::npos) << read.error().message;
-    EXPECT_NE(read.error().hint.find("chmod go-w"), std::string::npos);
+    EXPECT_NE(english(read.error().message).find("can write to"), std::string::npos)
+        << english(read.error().message);
+    EXPECT_NE(english(read.error().hint).find("chmod go-w"), std::string::npos);
     EXPECT_FALSE(check_private_entry(file_));
   }
   ASSERT_EQ(::chmod(folder_.path().c_str(), 01777), 0);  // the sticky bit keeps nobody from planting
@@ -58,7 +59,7 @@ TEST_F(PrivateFiles, AreRefusedWhereTheyBelongToAnotherUser) {
   ASSERT_EQ(::chown(file_.c_str(), kStranger, kStranger), 0);
   const auto read = read_private_file(file_, 100);
   ASSERT_FALSE(read);
-  EXPECT_NE(read.error().message.find("4711"), std::string::npos) << read.error().message;
+  EXPECT_NE(english(read.error().message).find("4711"), std::string::npos) << english(read.error().message);
   ASSERT_EQ(::chown(folder_.path().c_str(), kStranger, kStranger), 0);
   EXPECT_FALSE(check_private_folder(folder_.path()));
 }

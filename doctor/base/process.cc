@@ -34,7 +34,7 @@ struct Pipe {
 Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return Error{Errc::Io, say("cannot make a pipe: {}", std::strerror(errno)), ""};
+    return Error{Errc::Io, message("cannot make a pipe: {}", std::strerror(errno)), ""};
   Pipe made{Descriptor(ends[0]), Descriptor(ends[1])};
   // The child's descriptors 0 to 3 are assigned with dup2(2), which would overwrite an end that already
   // has such a number, as happens if scankit was started with a standard stream closed.
@@ -153,7 +153,7 @@ Error cannot_start(const std::string& program, int failed) {
                     : failed == EACCES || failed == EPERM ? Errc::PermissionDenied
                     : failed == ENOEXEC                   ? Errc::Malformed
                                                           : Errc::Io;
-  return {code, say("cannot start {}: {}", program, std::strerror(failed)), ""};
+  return {code, message("cannot start {}: {}", program, std::strerror(failed)), ""};
 }
 
 Result<Spawned> spawn(const ProcessRequest& request) {
@@ -287,7 +287,7 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
 }  // namespace
 
 Result<ProcessResult> run_process(const ProcessRequest& request) {
-  if (request.argv.empty()) return Error{Errc::InvalidArgument, say("no program to run"), ""};
+  if (request.argv.empty()) return Error{Errc::InvalidArgument, message("no program to run"), ""};
   // A child that closes its input early must not kill scankit with SIGPIPE. A parent that ignores SIGCHLD
   // passes that on, and then children vanish without a status (waitpid(2)).
   static const bool ready = ::signal(SIGPIPE, SIG_IGN) != SIG_ERR && ::signal(SIGCHLD, SIG_DFL) != SIG_ERR;
@@ -311,7 +311,7 @@ Result<std::string> own_program() {
   // current directory, which scankit never does.
   const auto* started_as = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
   if (started_as != nullptr && ::realpath(started_as, path) != nullptr) return std::string(path);
-  return Error{Errc::Io, say("cannot find the path of this program: /proc is not mounted"), ""};
+  return Error{Errc::Io, message("cannot find the path of this program: /proc is not mounted"), ""};
 }
 
 }  // namespace scankit

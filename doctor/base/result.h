@@ -5,12 +5,14 @@
 #include <variant>
 #include <vector>
 
+#include "doctor/base/message.h"
+
 // An expected-like Result for C++20: std::expected needs C++23, which nvcc 13 and clang-tidy 14 do not read.
 // Member names are those of std::expected, so that the change will be a rename.
 namespace scankit {
 
 // What a caller can act on. A missing file on a probed machine is a fact, not an Error. The messages are
-// for people and are translated; code decides by Errc alone.
+// for people; code decides by Errc alone.
 enum class Errc {
   InvalidArgument,  // the caller or the user gave something unusable (exit status 2)
   NotFound,
@@ -23,11 +25,11 @@ enum class Errc {
   ToolFailed  // a child program ended badly
 };
 
-// An error on its way to the user, in the user's language.
+// An error, in no language yet: who prints it chooses one, and a snapshot or a journal stores it as it is.
 struct Error {
   Errc code = Errc::Io;
-  std::string message;  // one line: what, where, why
-  std::string hint;     // one line: what to do next; may be empty
+  Message message;  // one line: what, where, why
+  Message hint;     // one line: what to do next; may be empty
 };
 
 // Contains either a T or an Error. value() and * of a Result that contains an Error throw

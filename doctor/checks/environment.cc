@@ -15,26 +15,25 @@ namespace scankit {
 namespace {
 
 Message none_is_broken(const Snapshot& snapshot) {
-  if (broken_environment(snapshot) || snapshot.python.present()) return "";
+  if (snapshot.broken_environment || snapshot.python.present()) return "";
   return message("no environment was selected");
 }
 
 // The repair is a variable to unset, or a command in words.
 Fix environment_repair(const BrokenEnvironment& broken) {
   if (broken.command.starts_with("unset")) return SetEnvironment{broken.origin, ""};
-  const std::string repair = broken.repair;
-  return Advice{broken.command.empty() ? repair : repair + ": " + broken.command};
+  return Advice{broken.command.empty() ? broken.repair : message("{}: {}", broken.repair, broken.command)};
 }
 
 CheckResult active_environment_usable(const Snapshot& snapshot) {
-  const auto broken = broken_environment(snapshot);
+  const auto broken = snapshot.broken_environment;
   if (!broken) return {};
   Finding finding{.cause = Cause::EnvironmentPythonGone,
                   .subject = broken->path,
                   .module = "python",
                   .summary = message("{}: {}", broken->origin, broken->reason)};
-  const auto fact = [](const char* name) { return std::string("/environment/") + name; };
-  finding.evidence = {{fact(kBrokenPath), broken->path}, {fact(kBrokenReason), broken->reason}};
+  finding.evidence = {{"/broken_environment/path", broken->path},
+                      {"/broken_environment/reason", broken->reason.english()}};
   finding.fixes = {environment_repair(*broken)};
   CheckResult result;
   result.findings.push_back(std::move(finding));

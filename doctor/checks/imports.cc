@@ -94,7 +94,7 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
     else
       result.unknown.push_back(message("{} would not load: {}", file.path, row.why));
   }
-  for (const std::string& part : audit.unreadable)
+  for (const Message& part : audit.unreadable)
     result.unknown.push_back(message("a directory was not read: {}", part));
   if (linked) {
     result.not_checked.push_back(other_extensions());
@@ -159,7 +159,7 @@ Finding ended_badly(const Snapshot& snapshot, const Observation& seen, const std
                   .fixes = module_or(snapshot, seen.module, Advice{table_text(info(cause).next_step)})};
   if (!seen.message.empty()) {
     finding.summary = message("{}: {}", finding.summary, seen.message);
-    finding.evidence.push_back({pointer + "/message", seen.message});
+    finding.evidence.push_back({pointer + "/message", english(seen.message)});
   }
   if (!hung) finding.evidence.push_back({pointer + "/signal", std::to_string(seen.signal)});
   return finding;

@@ -97,7 +97,7 @@ TorchNames torch_names(const Copy& copy) {
 void add_built_for(const Copy& copy, Finding& finding) {
   const auto& evidence = copy->built_for.evidence;
   for (std::size_t i = 0; copy->built_for.dated && i < evidence.size(); ++i)
-    finding.evidence.push_back(copy.at("built_for/evidence", i, "", evidence[i]));
+    finding.evidence.push_back(copy.at("built_for/evidence", i, "", english(evidence[i])));
 }
 
 // One finding for each module, with all of its unmet versions.
@@ -124,9 +124,8 @@ std::vector<Finding> unmet_versions(const Snapshot& snapshot, Cause cause,
 }
 
 bool torch_lost(const Snapshot& snapshot, const std::string& soname) {
-  return std::ranges::any_of(snapshot.torch.value.missing_libraries, [&](const std::string& line) {
-    return line.substr(0, line.find(' ')) == soname;
-  });
+  return std::ranges::any_of(snapshot.torch.value.missing_libraries,
+                             [&](const TorchNeed& need) { return need.soname == soname; });
 }
 
 std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const Copy& copy) {

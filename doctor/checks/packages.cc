@@ -45,7 +45,7 @@ std::optional<Offering> seen_offering(const Snapshot& snapshot, const PackageImp
     return Offering{itself ? Offer::Absent : Offer::No,
                     what_it_said(seen),
                     "",
-                    {{pointer + "/outcome", seen.outcome}, {pointer + "/message", seen.message}},
+                    {{pointer + "/outcome", seen.outcome}, {pointer + "/message", english(seen.message)}},
                     other && !itself ? lacks : ""};
   }
   return std::nullopt;
@@ -60,7 +60,7 @@ Offering of_module(const Snapshot& snapshot, const std::string& module) {
     return {Offer::No,
             what_it_said(*seen),
             module,
-            {{pointer + "/outcome", seen->outcome}, {pointer + "/message", seen->message}}};
+            {{pointer + "/outcome", seen->outcome}, {pointer + "/message", english(seen->message)}}};
   }
   if (copy) {
     const auto obstacle = static_obstacle(snapshot, **copy);
@@ -102,7 +102,7 @@ std::optional<Offering> module_below(const Snapshot& snapshot, const std::string
 // What the probe read in the target's sources.
 Offering of_files(const PackageImport& import, std::size_t at) {
   Offering files{Offer::Unknown, import.why, "", {{import_pointer(at) + "/offered", import.offered}}};
-  if (!import.why.empty()) files.evidence.push_back({import_pointer(at) + "/why", import.why});
+  if (!import.why.empty()) files.evidence.push_back({import_pointer(at) + "/why", english(import.why)});
   if (import.offered == "yes") files.offer = Offer::Yes;
   if (import.offered == "no") files.offer = Offer::No;
   if (import.offered == "absent") files.offer = Offer::Absent;
@@ -137,8 +137,9 @@ std::string missing_package(const Observation& seen) {
   if (seen.outcome != "error") return {};
   std::string name = seen.missing;
   constexpr std::string_view kWords = "No module named '";
-  if (name.empty() && seen.exception == "ModuleNotFoundError" && seen.message.starts_with(kWords))
-    name = seen.message.substr(kWords.size(), seen.message.find('\'', kWords.size()) - kWords.size());
+  if (name.empty() && seen.exception == "ModuleNotFoundError" && seen.message.english().starts_with(kWords))
+    name = seen.message.english().substr(kWords.size(),
+                                         seen.message.english().find('\'', kWords.size()) - kWords.size());
   // A dotted name such as "ruamel.yaml" is a part of a package that is there: it is another
   // release, not absent.
   return name.find('.') == std::string::npos ? name : "";

@@ -139,7 +139,7 @@ std::vector<Message> reasons(const Snapshot& snapshot, const Absence& absence) {
 void add_evidence(const Snapshot& snapshot, const Absence& absence, Finding& finding) {
   for (const std::size_t i : absence.observations) {
     const std::string at = pointer_to("/observations/value/", i);
-    finding.evidence.push_back({at + "/message", snapshot.observations.value[i].message});
+    finding.evidence.push_back({at + "/message", english(snapshot.observations.value[i].message)});
   }
   for (const std::size_t i : absence.requirements) {
     const MissingRequirement& asked = snapshot.missing_requirements.value[i];

@@ -85,7 +85,7 @@ bool to_be_expected(const Snapshot& snapshot, const Observation& seen) {
   const auto copy = selected_copy(snapshot, seen.module);
   if (copy) return snapshot.torch.state == ProbeState::Absent && (*copy)->uses_torch;
   return seen.exception == "ModuleNotFoundError" &&
-         seen.message.find("'" + seen.module + "'") != std::string::npos;
+         seen.message.english().find("'" + seen.module + "'") != std::string::npos;
 }
 
 bool torch_import_failed(const Snapshot& snapshot) {
@@ -103,7 +103,7 @@ void add_as_read(Outcome& outcome, const Snapshot& snapshot, const Observation& 
        .subject = copy ? copy->extension->path : seen.module,
        .module = seen.module,
        .summary = message("{}: {}", import_in_words(seen), seen.reading),
-       .evidence = {{"/observations/value/" + std::to_string(at) + "/message", seen.message}},
+       .evidence = {{"/observations/value/" + std::to_string(at) + "/message", english(seen.message)}},
        .fixes = module_fixes(snapshot, seen.module, table_text(info(cause).next_step)),
        .circumstances = {Circumstance::EndedImport}});
   outcome.state = CheckState::Found;
@@ -127,8 +127,8 @@ void add_unexplained(Report& report, const Observation& seen) {
 bool lacks_another(const AskedPackage& package, const Observation& seen) {
   if (seen.outcome != "error" || seen.exception != "ModuleNotFoundError") return false;
   const std::string top = package.name.substr(0, package.name.find('.'));
-  return seen.message.find("'" + top + ".") == std::string::npos &&
-         seen.message.find("'" + top + "'") == std::string::npos;
+  return seen.message.english().find("'" + top + ".") == std::string::npos &&
+         seen.message.english().find("'" + top + "'") == std::string::npos;
 }
 
 // If the interpreter's message names a file, that file is the reason and no other: "Could not load this
@@ -137,7 +137,7 @@ bool names_another_part(const Report& report, const AskedPackage& package, const
                         const Finding& finding) {
   const auto named = [&](const Finding& other) {
     return lies_in(&package, other) && other.severity() == Severity::Error &&
-           seen.message.find(other.subject) != std::string::npos;
+           seen.message.english().find(other.subject) != std::string::npos;
   };
   return !named(finding) && std::ranges::any_of(report.outcomes, [&](const Outcome& outcome) {
     return std::ranges::any_of(outcome.findings, named);

@@ -124,7 +124,7 @@ Json machine_of(const Json& test) {
 
 Report diagnosed(const Json& test) {
   const auto snapshot = snapshot_from_json(machine_of(test).dump());
-  if (!snapshot) throw std::runtime_error(snapshot.error().message);
+  if (!snapshot) throw std::runtime_error(english(snapshot.error().message));
   Report report = diagnose(*snapshot);
   return report;
 }

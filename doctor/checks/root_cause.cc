@@ -116,7 +116,7 @@ bool no_step_ran(const Report& report) {
 Verdict verdict(const Report& report) {
   if (std::ranges::any_of(report.findings, is_error)) return Verdict::Broken;
   // Nothing of it was looked at, whatever a policy makes of the finding that says so.
-  if (broken_environment(report.snapshot)) return Verdict::Unknown;
+  if (report.snapshot.broken_environment) return Verdict::Unknown;
   const bool hidden = std::ranges::any_of(report.outcomes, &Outcome::could_hide_error);
   if (hidden) return Verdict::Unknown;
   const bool empty =

@@ -108,7 +108,7 @@ TEST(Verdict, IsUnknownWhereAnErrorMayBeHidden) {
   made.outcomes[0].findings = {{.cause = Cause::ImportCrash, .module = "a"}};
   EXPECT_EQ(verdict(made), Verdict::Broken);
   Report broken = report();
-  set_broken_environment(broken.snapshot, {"VIRTUAL_ENV", "/venv", "gone", "", ""});
+  broken.snapshot.broken_environment = {"VIRTUAL_ENV", "/venv", "gone", "", ""};
   EXPECT_EQ(verdict(broken), Verdict::Unknown);
 }
 

@@ -136,7 +136,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
   };
   const Missing missing = whole_facts(check.needs, snapshot);
   // One finding says so already, and the verdict cannot be healthy (environment_python_gone).
-  if (!missing.unknown.empty() && broken_environment(snapshot))
+  if (!missing.unknown.empty() && snapshot.broken_environment)
     return not_applicable(message("the active environment's Python cannot be used"));
   if (!missing.unknown.empty()) return end(CheckState::Unknown, missing.unknown);
   if (!missing.absent.empty()) return not_applicable(missing.absent, missing.left_out);

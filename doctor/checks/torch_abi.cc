@@ -322,7 +322,7 @@ const Observation* wants_a_type(const Snapshot& snapshot, const std::string& mod
   if (seen == nullptr || seen->outcome != "error") return nullptr;
   // The message is pybind11's (detail/class.h, pybind11.h). It also appears if the other module was not
   // imported at all.
-  return seen->message.find("referenced unknown base type") != std::string::npos ? seen : nullptr;
+  return seen->message.english().find("referenced unknown base type") != std::string::npos ? seen : nullptr;
 }
 
 Finding strangers(const Snapshot& snapshot, const Copy& copy, const Copy& other, const Observation& seen) {
@@ -337,7 +337,7 @@ Finding strangers(const Snapshot& snapshot, const Copy& copy, const Copy& other,
           seen.message, copy->pybind_internals, other->module, other->pybind_internals),
       .evidence = {copy.at("pybind_internals", copy->pybind_internals),
                    other.at("pybind_internals", other->pybind_internals),
-                   {"/observations/value/" + std::to_string(at) + "/message", seen.message}},
+                   {"/observations/value/" + std::to_string(at) + "/message", english(seen.message)}},
       .fixes =
           rebuild_fixes(snapshot, copy,
                         message("rebuild {} with the pybind11 release of {}", copy->module, other->module))};

@@ -11,12 +11,13 @@
 #include "doctor/checks/packages.h"
 #include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
+#include "doctor/model/why_missing.h"
 
 namespace scankit {
 namespace {
 
 // What the probe reports for a torch directory without its compiled module.
-constexpr std::string_view kNoCompiledPart = "_C needed by ";
+constexpr std::string_view kNoCompiledPart = "_C";
 
 // Where on the path the directory is from which import takes torch: "cwd", "pythonpath", "site", ...
 std::string origin_of(const Snapshot& snapshot, const std::string& location) {
@@ -32,9 +33,9 @@ Fix install(const Torch& torch) {
   return InstallPackages{{"torch==" + torch.version.substr(0, torch.version.find('+'))}, true};
 }
 
-// The name of a library as wheels use it: "cusparselt" for "libcusparseLt.so.0 needed by ...".
-std::string stem_of(const std::string& missing) {
-  std::string stem = missing.substr(0, missing.find(".so"));
+// The name of a library as wheels use it: "cusparselt" for "libcusparseLt.so.0".
+std::string stem_of(const std::string& soname) {
+  std::string stem = soname.substr(0, soname.find(".so"));
   if (stem.starts_with("lib")) stem.erase(0, 3);
   return lowered(stem);
 }
@@ -44,9 +45,9 @@ std::string stem_of(const std::string& missing) {
 // no such wheel.
 std::vector<std::string> wheels_to_bring_again(const Torch& torch) {
   std::vector<std::string> wheels;
-  for (const std::string& missing : torch.missing_libraries) {
+  for (const TorchNeed& missing : torch.missing_libraries) {
     const auto wheel = std::ranges::find_if(torch.nvidia_wheels, [&](const NvidiaWheel& one) {
-      return normalized_name(one.name).starts_with("nvidia-" + stem_of(missing) + "-");
+      return normalized_name(one.name).starts_with("nvidia-" + stem_of(missing.soname) + "-");
     });
     if (wheel == torch.nvidia_wheels.end()) return {};
     std::string requirement = wheel->name + "==" + wheel->version;
@@ -99,6 +100,13 @@ Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
   return finding;
 }
 
+Message listed(const std::vector<TorchNeed>& needs) {
+  Message all;
+  for (const TorchNeed& need : needs)
+    all = all.empty() ? in_words(need) : message("{}, {}", all, in_words(need));
+  return all;
+}
+
 // The probe lists what the loader must find to load torch's own libraries. Libraries that torch opens
 // later with dlopen are not among them.
 CheckResult torch_complete(const Snapshot& snapshot) {
@@ -106,7 +114,7 @@ CheckResult torch_complete(const Snapshot& snapshot) {
   const std::size_t n = torch.missing_libraries.size();
   if (n == 0) return {};
   Finding finding;
-  if (torch.missing_libraries.front().starts_with(kNoCompiledPart)) {
+  if (torch.missing_libraries.front().soname == kNoCompiledPart) {
     finding = sources_alone(snapshot, torch);
   } else {
     finding = {.cause = Cause::TorchIncomplete,
@@ -114,12 +122,12 @@ CheckResult torch_complete(const Snapshot& snapshot) {
                .module = "torch",
                .summary = message_n(n, "torch {} cannot load: {}, which the loader does not find",
                                     "torch {} cannot load: {}, none of which the loader finds", torch.version,
-                                    join(torch.missing_libraries)),
+                                    listed(torch.missing_libraries)),
                .fixes = {bring_libraries(torch)}};
   }
   for (std::size_t i = 0; i < torch.missing_libraries.size(); ++i)
-    finding.evidence.push_back(
-        {"/torch/value/missing_libraries/" + std::to_string(i), torch.missing_libraries[i]});
+    finding.evidence.push_back({"/torch/value/missing_libraries/" + std::to_string(i) + "/soname",
+                                torch.missing_libraries[i].soname});
   return {{finding}, {}};
 }
 
@@ -272,7 +280,7 @@ bool loads_only_after_torch(const Snapshot& snapshot, const Extension& file) {
 bool fails_for_want_of_torch(const Observation& seen, const Extension& file) {
   return seen.outcome == "error" &&
          std::ranges::any_of(file.needs_torch_first, [&](const std::string& soname) {
-           return seen.message.find(soname + ": ") != std::string::npos;
+           return seen.message.english().find(soname + ": ") != std::string::npos;
          });
 }
 
@@ -299,7 +307,8 @@ void seen_to_fail(const Snapshot& snapshot, const Copy& copy, std::vector<Findin
         message("`import {}` fails: it reaches {} before anything has imported torch, which provides {}",
                 package.name, copy->module, join(copy->needs_torch_first)));
     const auto at = static_cast<std::size_t>(seen - snapshot.observations.value.data());
-    finding.evidence.push_back({"/observations/value/" + std::to_string(at) + "/message", seen->message});
+    finding.evidence.push_back(
+        {"/observations/value/" + std::to_string(at) + "/message", english(seen->message)});
     findings.push_back(std::move(finding));
   }
 }

@@ -26,8 +26,8 @@ namespace {
 Result<Facts> facts_for(const DoctorOptions& options) {
   Facts facts;
   if (options.from == "-" && options.log == "-")
-    return Error{Errc::InvalidArgument, say("--from and --log cannot both read standard input"),
-                 say("give a file")};
+    return Error{Errc::InvalidArgument, message("--from and --log cannot both read standard input"),
+                 message("give a file")};
   if (!options.from.empty()) {
     SCANKIT_TRY(facts.snapshot, stored_snapshot(options.from));
     facts.snapshot.read_from = options.from;

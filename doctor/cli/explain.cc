@@ -219,7 +219,7 @@ int run_explain(const std::string& asked) {
     return kExitClean;
   }
   report_error(
-      {Errc::InvalidArgument, say("no cause is called \"{}\" or mentions it", asked), cause_hint(slug)});
+      {Errc::InvalidArgument, message("no cause is called \"{}\" or mentions it", asked), cause_hint(slug)});
   return kExitUsage;
 }
 

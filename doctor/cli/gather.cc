@@ -90,8 +90,9 @@ std::optional<Error> meaningless_module(const Snapshot& snapshot) {
     std::erase(others, module);
     const std::string near = meant(module, others);
     return Error{Errc::InvalidArgument,
-                 near.empty() ? say("no module {}: no installed file has that name for this Python", module)
-                              : say("no module {}; did you mean {}?", module, near),
+                 near.empty()
+                     ? message("no module {}: no installed file has that name for this Python", module)
+                     : message("no module {}; did you mean {}?", module, near),
                  ""};
   }
   return std::nullopt;
@@ -218,9 +219,10 @@ Result<std::string> read_standard_input() {
   while (std::cin.read(buffer.data(), buffer.size()) || std::cin.gcount() > 0) {
     text.append(buffer.data(), static_cast<std::size_t>(std::cin.gcount()));
     if (text.size() > kSnapshotLimit)
-      return Error{Errc::Unsupported,
-                   say("standard input has more than {} MiB, more than any snapshot", kSnapshotLimit >> 20),
-                   say("pipe in the output of scankit snapshot --out -")};
+      return Error{
+          Errc::Unsupported,
+          message("standard input has more than {} MiB, more than any snapshot", kSnapshotLimit >> 20),
+          message("pipe in the output of scankit snapshot --out -")};
   }
   return text;
 }
@@ -249,7 +251,7 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
 }  // namespace
 
 void report_error(const Error& error) {
-  progress_note(error.hint.empty() ? error.message : error.message + " (" + error.hint + ")");
+  progress_note(error.hint.empty() ? tr(error.message) : say("{} ({})", error.message, error.hint));
 }
 
 void report_error(const Error& error, bool redact) {
@@ -267,10 +269,6 @@ int exit_status_of(const Error& error) {
 Result<Facts> gather(const EnvironmentOptions& options) {
   const Deadline deadline = deadline_of(options);
   SCANKIT_TRY(const auto reading, prepare(options));
-  // A snapshot is the same in whatever language it was taken: what is not a Message in it is English.
-  const Speaking facts_are_english(nullptr);
-  // Progress is shown in the user's language although the facts are taken in
-  // English (set_progress_language()).
   const auto show = [progress = &*reading->progress](const Message& phase) {
     progress->count(0, 0);
     progress->now(phase);
@@ -294,14 +292,14 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   // Without a usable Python the snapshot still describes the machine; why the Python is missing explains
   // the other gaps.
   if (!read->python) {
-    const std::string& why = read->python.error().message;
+    const Message& why = read->python.error().message;
     facts.snapshot.python = Probed<Python>::failed(why);
     facts.snapshot.distributions.note = facts.snapshot.torch.note = facts.snapshot.extensions.note =
         facts.snapshot.importers.note = why;
-    if (!read->broken.origin.empty()) set_broken_environment(facts.snapshot, read->broken);
+    if (!read->broken.origin.empty()) facts.snapshot.broken_environment = read->broken;
   }
   if (!options.sources.empty() && !facts.snapshot.sources.present()) {
-    report_error({Errc::InvalidArgument, say("--sources: {}", facts.snapshot.sources.note), ""},
+    report_error({Errc::InvalidArgument, message("--sources: {}", facts.snapshot.sources.note), ""},
                  options.redact);
     facts.status = kExitUsage;
   }
@@ -322,7 +320,7 @@ Result<Snapshot> stored_snapshot(const std::string& path) {
   auto snapshot = snapshot_from_json(text);
   if (!snapshot) {
     Error error = snapshot.error();
-    error.message = path + ": " + error.message;
+    error.message = message("{}: {}", path, error.message);
     return error;
   }
   return snapshot;

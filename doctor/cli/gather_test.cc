@@ -30,13 +30,13 @@ TEST(StoredSnapshot, ReadsNoMoreOfStandardInputThanOfAFile) {
   const StandardInput input(std::string((64u << 20) + 1, ' '));
   const auto snapshot = stored_snapshot("-");
   ASSERT_FALSE(snapshot);
-  EXPECT_EQ(snapshot.error().message, "standard input has more than 64 MiB, more than any snapshot");
+  EXPECT_EQ(english(snapshot.error().message), "standard input has more than 64 MiB, more than any snapshot");
 }
 
 TEST(StoredSnapshot, IsReadFromStandardInput) {
   const StandardInput input(R"({"schema": 1, "modules": ["m"]})");
   const auto snapshot = stored_snapshot("-");
-  ASSERT_TRUE(snapshot) << snapshot.error().message;
+  ASSERT_TRUE(snapshot) << english(snapshot.error().message);
   EXPECT_EQ(snapshot->modules, std::vector<std::string>{"m"});
 }
 

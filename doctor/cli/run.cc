@@ -133,11 +133,11 @@ std::optional<Error> unwritable(const RunOptions& options) {
     const std::string path = parse_report(wish).path;
     const std::string directory = path_dirname(path);
     if (::access(directory.c_str(), F_OK) != 0)
-      return Error{Errc::NotFound, say("cannot write {}: the directory {} does not exist", path, directory),
-                   ""};
+      return Error{Errc::NotFound,
+                   message("cannot write {}: the directory {} does not exist", path, directory), ""};
     if (::access(path.c_str(), F_OK) == 0 ? ::access(path.c_str(), W_OK) != 0
                                           : ::access(directory.c_str(), W_OK | X_OK) != 0)
-      return Error{Errc::PermissionDenied, say("cannot write {}: {}", path, std::strerror(errno)), ""};
+      return Error{Errc::PermissionDenied, message("cannot write {}: {}", path, std::strerror(errno)), ""};
   }
   return std::nullopt;
 }
@@ -145,7 +145,7 @@ std::optional<Error> unwritable(const RunOptions& options) {
 void write_log(const RunOptions& options, const CommandRun& run) {
   if (options.log.empty()) return;
   std::string text = run.output;
-  if (options.redact) text = redacted(Error{Errc::Io, std::move(text), ""}, own_names()).message;
+  if (options.redact) text = redacted(Error{Errc::Io, std::move(text), ""}, own_names()).message.english();
   if (const auto written = write_output(options.log, text); !written) report_error(written.error());
 }
 

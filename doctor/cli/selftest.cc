@@ -34,8 +34,8 @@ Result<std::string> make_folder() {
   const std::string base = named == nullptr || *named == '\0' ? "/tmp" : named;
   std::string path = path_join(base, "scankit-selftest-XXXXXX");
   if (::mkdtemp(path.data()) == nullptr)
-    return Error{Errc::Io, say("cannot create a directory in {}: {}", base, std::strerror(errno)),
-                 say("set TMPDIR to a writable directory")};
+    return Error{Errc::Io, message("cannot create a directory in {}: {}", base, std::strerror(errno)),
+                 message("set TMPDIR to a writable directory")};
   char* real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr) return path;
   path = real;
@@ -62,9 +62,9 @@ Result<Snapshot> facts_of(const std::string& python_option) {
   const Python& found = facts.python.value;
   if (found.implementation != "cpython" || found.free_threaded || facts.os.value.machine != "x86_64")
     return Error{Errc::InvalidArgument,
-                 say("selftest injects files for a CPython with the GIL on x86_64, and {} is not one",
-                     found.requested),
-                 say("choose one with --python")};
+                 message("selftest injects files for a CPython with the GIL on x86_64, and {} is not one",
+                         found.requested),
+                 message("choose one with --python")};
   return facts;
 }
 
@@ -123,7 +123,7 @@ int run_selftest_command(const SelftestOptions& options) {
   }
   std::error_code failed;
   std::filesystem::remove_all(request.folder, failed);
-  if (failed) report_error({Errc::Io, say("cannot remove {}: {}", request.folder, failed.message()), ""});
+  if (failed) report_error({Errc::Io, message("cannot remove {}: {}", request.folder, failed.message()), ""});
   // A shell that runs this in a loop must see by which signal it ended.
   if (interrupted != 0) {
     std::signal(interrupted, SIG_DFL);

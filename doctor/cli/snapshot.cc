@@ -22,7 +22,7 @@ int run_snapshot(const SnapshotOptions& options) {
   }
   Facts facts = *std::move(gathered);
   // The exit status is then that of a finding, as with doctor.
-  if (const auto broken = broken_environment(facts.snapshot)) {
+  if (const auto broken = facts.snapshot.broken_environment) {
     report_error(error_of(*broken), options.environment.redact);
     facts.status = kExitFindings;
   }

@@ -41,14 +41,14 @@ Result<void> FileBytes::read_into(std::uint64_t offset, void* into, std::size_t 
   const std::uint64_t whole = size();
   if (offset > whole || length > whole - offset)
     return Error{Errc::Malformed,
-                 say("bytes {} to +{} are outside the file of {} bytes", offset, length, whole), ""};
+                 message("bytes {} to +{} are outside the file of {} bytes", offset, length, whole), ""};
   if (length == 0) return {};
   return source_->read(offset, into, length);
 }
 
 Result<Bytes> FileBytes::slice(std::uint64_t offset, std::uint64_t length, std::uint64_t limit) const {
   if (length > limit)
-    return Error{Errc::Malformed, say("a table of {} bytes is implausibly large", length), ""};
+    return Error{Errc::Malformed, message("a table of {} bytes is implausibly large", length), ""};
   const std::uint64_t whole = size();
   // Before the allocation: a hostile length must not cost memory that the file does not have.
   if (offset > whole || length > whole - offset) return read_into(offset, nullptr, length).error();
@@ -74,7 +74,7 @@ Result<std::string> FileBytes::c_string(std::uint64_t offset, std::uint64_t limi
     if (end != std::string_view::npos) return text;
     at += length;
   }
-  return Error{Errc::Malformed, say("the string at byte {} has no end", offset), ""};
+  return Error{Errc::Malformed, message("the string at byte {} has no end", offset), ""};
 }
 
 }  // namespace scankit

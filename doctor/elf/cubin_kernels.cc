@@ -24,8 +24,8 @@ struct Parts {
   std::map<std::string, std::uint64_t, std::less<>> shared_of;
 };
 
-Error broken(const std::string& what) {
-  return Error{Errc::Malformed, say("a damaged device image: {}", what), ""};
+Error broken(const Message& what) {
+  return Error{Errc::Malformed, message("a damaged device image: {}", what), ""};
 }
 
 // A section of type SHT_NOBITS has a size but no bytes in the file.
@@ -39,10 +39,10 @@ Result<Parts> parts_of(std::string_view cubin) {
   parts.all = Bytes{std::string(cubin)};
   const auto header = parts.all.read<Elf64_Ehdr>(0);
   if (!header || !cubin.starts_with(ELFMAG) || header->e_shentsize != sizeof(Elf64_Shdr))
-    return broken(say("no ELF header"));
+    return broken(message("no ELF header"));
   const auto table = parts.all.slice(header->e_shoff, std::uint64_t{header->e_shnum} * sizeof(Elf64_Shdr));
   const auto names = table ? table->element<Elf64_Shdr>(header->e_shstrndx) : std::nullopt;
-  if (!names) return broken(say("its section table is outside the file"));
+  if (!names) return broken(message("its section table is outside the file"));
   parts.names = contents(parts.all, *names);
   for (std::uint64_t i = 0; i < header->e_shnum; ++i) {
     const auto section = table->element<Elf64_Shdr>(i);
@@ -108,7 +108,7 @@ Result<std::vector<CubinKernel>> cubin_kernels(std::string_view cubin) {
     const auto name = parts.symbol_names.c_string(symbol->st_name);
     // The compiler writes the number of registers of every kernel: where it is missing, .nv.info is damaged.
     if (!name || !registers.contains(i))
-      return broken(say("a kernel without a name or a number of registers"));
+      return broken(message("a kernel without a name or a number of registers"));
     CubinKernel kernel{std::string(*name), registers[i], frames.contains(i) ? frames[i] : 0, 0, 0};
     if (const auto shared = parts.shared_of.find(*name); shared != parts.shared_of.end())
       kernel.static_shared_bytes = static_cast<unsigned>(shared->second);

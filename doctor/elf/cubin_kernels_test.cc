@@ -76,7 +76,7 @@ std::string one_kernel(const std::string& info_of_k) {
 TEST(CubinKernels, ReadsWhatAKernelTakes) {
   const auto kernels =
       cubin_kernels(one_kernel(std::string("\x03\x1b\xff\x00", 4) + attribute(0x05, {64, 2, 1})));
-  ASSERT_TRUE(kernels) << kernels.error().message;
+  ASSERT_TRUE(kernels) << english(kernels.error().message);
   ASSERT_EQ(kernels->size(), 1u);
   const CubinKernel& k = kernels->front();
   EXPECT_EQ(k.name, "k");

@@ -92,10 +92,10 @@ void take_address_entry(const Elf64_Dyn& entry, Dynamic& dynamic) {
 // One name outside the string table makes the whole file malformed.
 Result<void> read_names(const Raw& raw, Dynamic& dynamic) {
   if (raw.needed.size() > kNeededLimit)
-    return Error{Errc::Malformed, say("more than {} needed libraries", kNeededLimit), ""};
+    return Error{Errc::Malformed, message("more than {} needed libraries", kNeededLimit), ""};
   for (const std::uint64_t index : raw.needed) {
     SCANKIT_TRY(std::string name, dynamic.strings.at(index));
-    if (name.empty()) return Error{Errc::Malformed, say("the name of a needed library is empty"), ""};
+    if (name.empty()) return Error{Errc::Malformed, message("the name of a needed library is empty"), ""};
     dynamic.needed.push_back(std::move(name));
   }
   if (dynamic.has_soname) {
@@ -140,17 +140,17 @@ std::string build_id_in(const Bytes& notes) {
 }  // namespace
 
 Result<std::string> StringTable::at(std::uint64_t index) const {
-  if (index >= size_) return Error{Errc::Malformed, say("a name is outside the string table"), ""};
+  if (index >= size_) return Error{Errc::Malformed, message("a name is outside the string table"), ""};
   const auto offset = checked_add(offset_, index);
-  if (!offset) return Error{Errc::Malformed, say("a name is outside the file"), ""};
+  if (!offset) return Error{Errc::Malformed, message("a name is outside the file"), ""};
   return file_.c_string(*offset, std::min<std::uint64_t>(size_ - index, 64u << 10));
 }
 
 Result<Bytes> StringTable::piece(std::uint64_t index, std::uint64_t length) const {
   if (index > size_ || length > size_ - index)
-    return Error{Errc::Malformed, say("a part is outside the string table"), ""};
+    return Error{Errc::Malformed, message("a part is outside the string table"), ""};
   const auto offset = checked_add(offset_, index);
-  if (!offset) return Error{Errc::Malformed, say("a part is outside the file"), ""};
+  if (!offset) return Error{Errc::Malformed, message("a part is outside the file"), ""};
   return file_.slice(*offset, length);
 }
 
@@ -171,7 +171,7 @@ Result<Dynamic> read_dynamic(const Image& image) {
   }
   // Everything that indexes the symbol table multiplies by sizeof(Elf64_Sym).
   if (raw.symbol_entry != sizeof(Elf64_Sym))
-    return Error{Errc::Malformed, say("dynamic symbols of an unknown size"), ""};
+    return Error{Errc::Malformed, message("dynamic symbols of an unknown size"), ""};
   if (dynamic.string_address != 0) {
     SCANKIT_TRY(const std::uint64_t offset, image.offset_of(dynamic.string_address, raw.string_size));
     dynamic.strings = StringTable(image.file(), offset, raw.string_size);
@@ -211,7 +211,7 @@ Result<T> entry_at(const Image& image, std::uint64_t address) {
 
 Result<std::uint64_t> step(std::uint64_t address, std::uint64_t by) {
   const auto next = checked_add(address, by);
-  if (!next) return Error{Errc::Malformed, say("a version entry points outside the file"), ""};
+  if (!next) return Error{Errc::Malformed, message("a version entry points outside the file"), ""};
   return *next;
 }
 
@@ -222,7 +222,7 @@ Result<void> read_need_names(const Image& image, const Dynamic& dynamic, std::ui
   SCANKIT_TRY(const std::string file, dynamic.strings.at(need.vn_file));
   SCANKIT_TRY(std::uint64_t at, step(address, need.vn_aux));
   for (unsigned i = 0; i < need.vn_cnt; ++i) {
-    if (needs.size() >= kVersionLimit) return Error{Errc::Malformed, say("too many version needs"), ""};
+    if (needs.size() >= kVersionLimit) return Error{Errc::Malformed, message("too many version needs"), ""};
     SCANKIT_TRY(const Elf64_Vernaux aux, entry_at<Elf64_Vernaux>(image, at));
     SCANKIT_TRY(std::string name, dynamic.strings.at(aux.vna_name));
     needs.push_back({file, std::move(name), static_cast<std::uint16_t>(aux.vna_other & 0x7fff),

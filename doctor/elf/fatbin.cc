@@ -18,19 +18,19 @@
 namespace scankit {
 namespace {
 
-Error damaged_image(std::string why) {
-  return {Errc::Malformed, say("the device image is damaged: {}", std::move(why)), ""};
+Error damaged_image(Message why) {
+  return {Errc::Malformed, message("the device image is damaged: {}", std::move(why)), ""};
 }
 
 // A bare LZ4 block does not store its own length: the entry has to state it exactly.
 Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
   if (packed.size() > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE)
-    return damaged_image(say("too long for LZ4"));
+    return damaged_image(message("too long for LZ4"));
   std::string out(size, '\0');
   const int got =
       LZ4_decompress_safe(packed.data(), out.data(), static_cast<int>(packed.size()), static_cast<int>(size));
   if (got < 0 || static_cast<std::uint64_t>(got) != size)
-    return damaged_image(say("its LZ4 data does not decompress to the stated size"));
+    return damaged_image(message("its LZ4 data does not decompress to the stated size"));
   return out;
 }
 
@@ -38,10 +38,10 @@ Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
 Result<std::string> unpack_zstd(std::string_view packed, std::uint64_t size) {
   std::string out(size, '\0');
   const std::size_t frame = ZSTD_findFrameCompressedSize(packed.data(), packed.size());
-  if (ZSTD_isError(frame) != 0) return damaged_image(say("it contains no zstd frame"));
+  if (ZSTD_isError(frame) != 0) return damaged_image(message("it contains no zstd frame"));
   const std::size_t got = ZSTD_decompress(out.data(), out.size(), packed.data(), frame);
   if (ZSTD_isError(got) != 0 || got != size)
-    return damaged_image(say("its zstd data does not decompress to the stated size"));
+    return damaged_image(message("its zstd data does not decompress to the stated size"));
   return out;
 }
 
@@ -73,7 +73,7 @@ Result<std::string> payload_start(const FileBytes& file, const FatbinEntry& entr
   if (plain) return std::string(packed.text());
   if (entry.compression == "zstd") return zstd_start(packed.text(), kWanted);
   if (entry.compression != "lz4")
-    return Error{Errc::Unsupported, say("a device image with an unknown compression"), ""};
+    return Error{Errc::Unsupported, message("a device image with an unknown compression"), ""};
   std::string out(kWanted, '\0');
   const int got =
       LZ4_decompress_safe_partial(packed.text().data(), out.data(), static_cast<int>(packed.size()),
@@ -99,15 +99,16 @@ std::string_view behind(std::string_view text, std::string_view word) {
 
 Result<std::string> fatbin_payload(const FileBytes& file, const FatbinEntry& entry, std::uint64_t limit) {
   if (entry.full_size > limit || entry.size > limit)
-    return Error{Errc::Unsupported, say("a device image of {} bytes, above the limit", entry.full_size), ""};
+    return Error{Errc::Unsupported, message("a device image of {} bytes, above the limit", entry.full_size),
+                 ""};
   // 255 bytes for one is the most that LZ4 reaches; zstd's repeats reach more, but no image has them.
   if (entry.compression == "lz4" && entry.full_size / 256 > entry.size)
-    return damaged_image(say("an impossible size"));
+    return damaged_image(message("an impossible size"));
   SCANKIT_TRY(const Bytes packed, file.slice(entry.offset, entry.size, limit));
   if (entry.compression == "none") return std::string(packed.text());
   if (entry.compression == "lz4") return unpack_lz4(packed.text(), entry.full_size);
   if (entry.compression == "zstd") return unpack_zstd(packed.text(), entry.full_size);
-  return Error{Errc::Unsupported, say("a device image with an unknown compression"), ""};
+  return Error{Errc::Unsupported, message("a device image with an unknown compression"), ""};
 }
 
 // CUDA 12 for sm <= 90 writes EI_OSABI 0x33 and the number in the low byte of e_flags; CUDA 13, and 12.8 and
@@ -117,7 +118,7 @@ Result<CubinFacts> cubin_facts(std::string_view cubin) {
   const auto header = bytes.read<Elf64_Ehdr>(0);
   constexpr unsigned kMachineCuda = 190;
   if (!header || !cubin.starts_with(ELFMAG) || header->e_machine != kMachineCuda)
-    return damaged_image(say("it is not an ELF file for a GPU"));
+    return damaged_image(message("it is not an ELF file for a GPU"));
   CubinFacts facts;
   facts.abi_version = header->e_ident[EI_ABIVERSION];
   const unsigned os_abi = header->e_ident[EI_OSABI];
@@ -126,7 +127,7 @@ Result<CubinFacts> cubin_facts(std::string_view cubin) {
   } else if (os_abi == 0x41) {
     facts.sm = (header->e_flags >> 8) & 0xff;
   } else {
-    return Error{Errc::Unsupported, say("a cubin of ELF ABI version {}", os_abi), ""};
+    return Error{Errc::Unsupported, message("a cubin of ELF ABI version {}", os_abi), ""};
   }
   return facts;
 }
@@ -157,11 +158,11 @@ Result<PtxFacts> ptx_facts(std::string_view text) {
   PtxFacts facts;
   std::string_view version = behind(text, ".version ");
   if (!take_number(version, facts.isa_major) || !version.starts_with('.'))
-    return damaged_image(say("PTX without .version"));
+    return damaged_image(message("PTX without .version"));
   version.remove_prefix(1);
-  if (!take_number(version, facts.isa_minor)) return damaged_image(say("PTX with a damaged .version"));
+  if (!take_number(version, facts.isa_minor)) return damaged_image(message("PTX with a damaged .version"));
   std::string_view target = behind(version, ".target sm_");
-  if (!take_number(target, facts.sm)) return damaged_image(say("PTX without .target"));
+  if (!take_number(target, facts.sm)) return damaged_image(message("PTX without .target"));
   if (target.starts_with('a') || target.starts_with('f')) facts.specific = target.substr(0, 1);
   return facts;
 }
@@ -191,8 +192,8 @@ struct FatbinEntryHeader {
 };
 static_assert(sizeof(Container) == 16 && sizeof(FatbinEntryHeader) == 64);
 
-Error damaged_fatbin(std::string why) {
-  return {Errc::Malformed, say("the fatbin is damaged: {}", std::move(why)), ""};
+Error damaged_fatbin(Message why) {
+  return {Errc::Malformed, message("the fatbin is damaged: {}", std::move(why)), ""};
 }
 
 FatbinEntry entry_from(const FatbinEntryHeader& raw, std::uint64_t payload) {
@@ -221,15 +222,15 @@ FatbinEntry entry_from(const FatbinEntryHeader& raw, std::uint64_t payload) {
 Result<void> read_entries(const FileBytes& file, std::uint64_t at, std::uint64_t end,
                           std::vector<FatbinEntry>& found) {
   while (at < end) {
-    if (found.size() >= kImageLimit) return damaged_fatbin(say("too many images"));
-    if (end - at < sizeof(FatbinEntryHeader)) return damaged_fatbin(say("an entry is truncated"));
+    if (found.size() >= kImageLimit) return damaged_fatbin(message("too many images"));
+    if (end - at < sizeof(FatbinEntryHeader)) return damaged_fatbin(message("an entry is truncated"));
     SCANKIT_TRY(const FatbinEntryHeader raw, file.read<FatbinEntryHeader>(at));
     if (raw.header_size < sizeof(FatbinEntryHeader) || raw.header_size > 4096)
-      return damaged_fatbin(say("an entry's header has an impossible size"));
+      return damaged_fatbin(message("an entry's header has an impossible size"));
     if (raw.header_size > end - at || raw.padded_size > end - at - raw.header_size)
-      return damaged_fatbin(say("an image extends beyond its container"));
+      return damaged_fatbin(message("an image extends beyond its container"));
     if (raw.compressed_size > raw.padded_size)
-      return damaged_fatbin(say("an image is longer than its entry"));
+      return damaged_fatbin(message("an image is longer than its entry"));
     at += raw.header_size;
     found.push_back(entry_from(raw, at));
     at += raw.padded_size;
@@ -278,19 +279,20 @@ Result<std::vector<FatbinEntry>> read_fatbin(const FileBytes& file, std::uint64_
                                              std::uint64_t size) {
   std::vector<FatbinEntry> found;
   const auto end = checked_add(offset, size);
-  if (!end || *end > file.size()) return damaged_fatbin(say("it extends beyond the file"));
+  if (!end || *end > file.size()) return damaged_fatbin(message("it extends beyond the file"));
   for (std::uint64_t at = offset; *end - at >= sizeof(Container);) {
     SCANKIT_TRY(const Container container, file.read<Container>(at));
     if (container.magic != kMagic) {
-      if (container.magic != 0) return damaged_fatbin(say("a container does not start with its signature"));
+      if (container.magic != 0)
+        return damaged_fatbin(message("a container does not start with its signature"));
       at += 8;  // padding between the containers of several objects
       if (at > *end) break;
       continue;
     }
     if (container.version != 1 || container.header_size < sizeof(Container))
-      return Error{Errc::Unsupported, say("a fatbin container of version {}", container.version), ""};
+      return Error{Errc::Unsupported, message("a fatbin container of version {}", container.version), ""};
     if (container.header_size > *end - at || container.size > *end - at - container.header_size)
-      return damaged_fatbin(say("a container extends beyond its section"));
+      return damaged_fatbin(message("a container extends beyond its section"));
     at += container.header_size;
     SCANKIT_CHECK(read_entries(file, at, at + container.size, found));
     at += container.size;

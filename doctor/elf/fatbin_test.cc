@@ -94,7 +94,7 @@ std::vector<Spec> all_kinds() {
 
 std::vector<FatbinEntry> read(const std::string& bytes) {
   const auto entries = read_fatbin(FileBytes(in_memory(bytes)), 0, bytes.size());
-  EXPECT_TRUE(entries) << entries.error().message;
+  EXPECT_TRUE(entries) << english(entries.error().message);
   return entries ? *entries : std::vector<FatbinEntry>();
 }
 
@@ -122,7 +122,7 @@ TEST(Fatbin, UnpacksBothCompressions) {
   for (const FatbinEntry& e : read(bytes)) {
     if (e.kind != "ptx") continue;
     const auto text = fatbin_payload(file, e);
-    ASSERT_TRUE(text) << e.compression << text.error().message;
+    ASSERT_TRUE(text) << e.compression << english(text.error().message);
     EXPECT_EQ(text->substr(0, kPtx.size()), kPtx);
     const auto facts = ptx_facts(*text);
     ASSERT_TRUE(facts);
@@ -185,7 +185,7 @@ TEST(Fatbin, ReadsWhatTheRealCompilerWrites) {
   for (const FatbinEntry& e : entries) {
     EXPECT_EQ(e.sm, 90u);
     const auto payload = fatbin_payload(file, e);
-    ASSERT_TRUE(payload) << payload.error().message;
+    ASSERT_TRUE(payload) << english(payload.error().message);
     if (e.kind == "cubin") {
       EXPECT_EQ(cubin_facts(*payload)->sm, 90u);
     } else {

@@ -101,7 +101,7 @@ TEST(HostileElf, ReadsNamesWithoutSectionHeaders) {
   std::fill_n(bytes.begin() + offsetof(Elf64_Ehdr, e_shnum), 4, '\0');
   const OneFileHost host(bytes);
   const auto library = open_library(host, "/x.so");
-  ASSERT_TRUE(library) << library.error().message;
+  ASSERT_TRUE(library) << english(library.error().message);
   EXPECT_TRUE((*library)->symbols.exports(SymbolQuery("PyInit_small")));
   const auto undefined = (*library)->symbols.undefined();
   ASSERT_TRUE(undefined);

@@ -30,10 +30,10 @@ Result<Identity> identify_elf(const FileBytes& file) {
     unsigned char bytes[EI_NIDENT];
   };
   SCANKIT_TRY(const Ident ident, file.read<Ident>(0));
-  if (std::memcmp(ident.bytes, ELFMAG, SELFMAG) != 0) return malformed_elf(say("not an ELF file"));
+  if (std::memcmp(ident.bytes, ELFMAG, SELFMAG) != 0) return malformed_elf(message("not an ELF file"));
   const unsigned width = ident.bytes[EI_CLASS], order = ident.bytes[EI_DATA];
   if ((width != ELFCLASS32 && width != ELFCLASS64) || (order != ELFDATA2LSB && order != ELFDATA2MSB))
-    return malformed_elf(say("ELF of an unknown class or byte order"));
+    return malformed_elf(message("ELF of an unknown class or byte order"));
   Identity id;
   id.is_64 = width == ELFCLASS64;
   id.little_endian = order == ELFDATA2LSB;
@@ -82,7 +82,7 @@ Result<Image> Image::open(std::shared_ptr<const ByteSource> source) {
   SCANKIT_TRY(image.identity_, identify_elf(image.file_));
   if (!image.identity_.is_64 || !image.identity_.little_endian)
     return Error{Errc::Unsupported,
-                 say("a file for {}, which is not supported", machine_name(image.identity_)), ""};
+                 message("a file for {}, which is not supported", machine_name(image.identity_)), ""};
   SCANKIT_TRY(const Elf64_Ehdr header, image.file_.read<Elf64_Ehdr>(0));
   image.section_offset_ = header.e_shoff;
   image.section_count_ = header.e_shnum;
@@ -90,12 +90,12 @@ Result<Image> Image::open(std::shared_ptr<const ByteSource> source) {
   image.section_names_ = header.e_shstrndx;
   if (header.e_phnum == 0) return image;
   if (header.e_phentsize != sizeof(Elf64_Phdr))
-    return malformed_elf(say("program headers of an unknown size"));
+    return malformed_elf(message("program headers of an unknown size"));
   SCANKIT_TRY(const Bytes table,
               image.file_.slice(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr)));
   for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
     const auto entry = table.element<Elf64_Phdr>(i);
-    if (!entry) return malformed_elf(say("the program headers are truncated"));
+    if (!entry) return malformed_elf(message("the program headers are truncated"));
     image.segments_.push_back(
         {entry->p_type, entry->p_flags, entry->p_offset, entry->p_vaddr, entry->p_filesz, entry->p_memsz});
   }
@@ -118,7 +118,7 @@ Result<std::uint64_t> Image::offset_of(std::uint64_t address, std::uint64_t leng
     const auto offset = checked_add(s.offset, inside);
     if (offset) return *offset;
   }
-  return malformed_elf(say("address {} is not in a loaded part of the file", address));
+  return malformed_elf(message("address {} is not in a loaded part of the file", address));
 }
 
 Result<Bytes> Image::at_address(std::uint64_t address, std::uint64_t length) const {

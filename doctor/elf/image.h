@@ -14,7 +14,7 @@
 
 namespace scankit {
 
-inline Error malformed_elf(std::string why) { return {Errc::Malformed, std::move(why), ""}; }
+inline Error malformed_elf(Message why) { return {Errc::Malformed, std::move(why), ""}; }
 
 // What the first bytes say, for 32-bit and big-endian files too.
 struct Identity {

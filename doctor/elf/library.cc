@@ -12,31 +12,33 @@ namespace scankit {
 // Errc::Malformed (attempt() in search.cc).
 Result<std::shared_ptr<const ElfLibrary>> open_library(const Host& host, const std::string& path) {
   SCANKIT_TRY(const FileInfo info, host.stat(path));
-  if (info.kind != FileKind::Regular) return Error{Errc::Malformed, say("{}: not a regular file", path), ""};
+  if (info.kind != FileKind::Regular)
+    return Error{Errc::Malformed, message("{}: not a regular file", path), ""};
   SCANKIT_TRY(auto source, host.open(path));
-  if (source->size() < sizeof(Elf64_Ehdr)) return Error{Errc::Malformed, say("{}: file too short", path), ""};
+  if (source->size() < sizeof(Elf64_Ehdr))
+    return Error{Errc::Malformed, message("{}: file too short", path), ""};
   auto library = std::make_shared<ElfLibrary>();
   library->path = path;
   library->device = info.device;
   library->inode = info.inode;
   auto image = Image::open(std::shared_ptr<const ByteSource>(std::move(source)));
   if (!image) {
-    const std::string& why = image.error().message;
+    const Message& why = image.error().message;
     return Error{image.error().code,
-                 image.error().code == Errc::Malformed ? say("{}: invalid ELF header: {}", path, why)
-                                                       : path + ": " + why,
+                 image.error().code == Errc::Malformed ? message("{}: invalid ELF header: {}", path, why)
+                                                       : message("{}: {}", path, why),
                  ""};
   }
   library->image = *std::move(image);
   if (const auto missing = library->image.missing_part())
-    return Error{Errc::Malformed, say("{}: file too short: {}", path, *missing), ""};
+    return Error{Errc::Malformed, message("{}: file too short: {}", path, *missing), ""};
   auto dynamic = read_dynamic(library->image);
-  if (!dynamic) return Error{Errc::Malformed, path + ": " + dynamic.error().message, ""};
+  if (!dynamic) return Error{Errc::Malformed, message("{}: {}", path, dynamic.error().message), ""};
   library->dynamic = *std::move(dynamic);
   auto versions = Versions::read(library->image, library->dynamic);
-  if (!versions) return Error{Errc::Malformed, path + ": " + versions.error().message, ""};
+  if (!versions) return Error{Errc::Malformed, message("{}: {}", path, versions.error().message), ""};
   auto symbols = Symbols::open(library->image, library->dynamic, *std::move(versions));
-  if (!symbols) return Error{Errc::Malformed, path + ": " + symbols.error().message, ""};
+  if (!symbols) return Error{Errc::Malformed, message("{}: {}", path, symbols.error().message), ""};
   library->symbols = *std::move(symbols);
   return std::shared_ptr<const ElfLibrary>(std::move(library));
 }
@@ -58,7 +60,7 @@ bool LibraryCache::has_folder(const std::string& path) {
 // Both forms of c10::Error::Error(SourceLocation, std::string), as constructors C1 and C2: right for all 32
 // torch releases from 1.11 to 2.15, while the flag in TorchConfig.cmake is gone from 2.8 on. "Ss" is how the
 // Itanium C++ ABI abbreviates the old std::string; the new one is always spelled out.
-std::string string_abi_of_torch(const Host& host, const std::string& libc10_path, std::string& reason) {
+std::string string_abi_of_torch(const Host& host, const std::string& libc10_path, Message& reason) {
   const auto library = open_library(host, libc10_path);
   if (!library) {
     reason = library.error().message;
@@ -70,11 +72,11 @@ std::string string_abi_of_torch(const Host& host, const std::string& libc10_path
     for (const auto& [tail, abi] : {std::pair{modern, "new"}, std::pair{std::string("Ss"), "old"}}) {
       const std::string name = start + constructor + middle + tail;
       if (!(*library)->symbols.exports(SymbolQuery(name))) continue;
-      reason = say("{} exports {}", libc10_path, name);
+      reason = message("{} exports {}", libc10_path, name);
       return abi;
     }
   }
-  reason = say("{} exports no known constructor of c10::Error", libc10_path);
+  reason = message("{} exports no known constructor of c10::Error", libc10_path);
   return "unknown";
 }
 

@@ -42,7 +42,7 @@ class Host;
 
 // "old", "new" or "unknown": which std::string the C++ binary of torch uses, from libc10.so's constructors of
 // c10::Error. `reason` says which name decided, or why none did.
-std::string string_abi_of_torch(const Host& host, const std::string& libc10_path, std::string& reason);
+std::string string_abi_of_torch(const Host& host, const std::string& libc10_path, Message& reason);
 
 // What a library says of itself. Fails where the file is not a whole shared library.
 struct LibraryFacts {

@@ -21,12 +21,12 @@ Result<ProcessImage> ProcessImage::start(LibraryCache& libraries, const std::str
   process.libraries_ = &libraries;
   SCANKIT_TRY(auto main_program, libraries.open(program));
   if (!main_program->dynamic.present || read_interpreter(main_program->image).empty())
-    return Error{Errc::Unsupported, say("{} is linked statically: it loads no libraries", program), ""};
+    return Error{Errc::Unsupported, message("{} is linked statically: it loads no libraries", program), ""};
   process.context_ = make_search_context(libraries.host(), *main_program, program);
   if (!use_library_path) process.context_.library_path.clear();
   const std::string& interpreter = process.context_.interpreter;
   if (interpreter.find("/ld-musl") != std::string::npos)
-    return Error{Errc::Unsupported, say("{} uses musl, whose loader has other rules", program), ""};
+    return Error{Errc::Unsupported, message("{} uses musl, whose loader has other rules", program), ""};
   process.add(std::move(main_program), program, -1);
   if (auto loader = libraries.open(interpreter)) process.add(*loader, interpreter, -1);
 
@@ -147,8 +147,8 @@ int ProcessImage::find_or_add(const std::string& raw_name, int loader, std::vect
     found = search_library(*libraries_, context_, name, steps.list, no_default);
   } else {
     found.fatal =
-        say("the search for {} was stopped: {} lists too many directories for the libraries it needs", name,
-            object(loader).path);
+        message("the search for {} was stopped: {} lists too many directories for the libraries it needs",
+                name, object(loader).path);
   }
   if (!found.library || objects_.size() >= kObjectLimit) {
     missing.push_back({name, object(loader).path, std::move(found.searched), std::move(found.fatal)});
@@ -162,7 +162,7 @@ int ProcessImage::find_or_add(const std::string& raw_name, int loader, std::vect
     return static_cast<int>(i);
   }
   const int added = add(std::move(found.library), name, loader);
-  if (!found.searched.empty()) objects_.back().found_by = std::move(found.searched.back());
+  if (!found.searched.empty()) objects_.back().found_by = found.searched.back().english();
   return added;
 }
 
@@ -197,8 +197,7 @@ LoadResult ProcessImage::load(const std::string& path, int caller, bool global) 
   std::vector<UnfoundLibrary> missing;
   result.object = find_or_add(path, caller, missing);
   if (result.object < 0) {
-    result.failure =
-        missing.front().fatal.empty() ? message("{}: not found", path) : Message(missing.front().fatal);
+    result.failure = missing.front().fatal.empty() ? message("{}: not found", path) : missing.front().fatal;
     return result;
   }
   if (result.object >= before) result.added.push_back(result.object);

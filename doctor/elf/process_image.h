@@ -27,8 +27,8 @@ struct LoadedObject {
 
 struct UnfoundLibrary {
   std::string name, needed_by;
-  std::vector<std::string> searched;
-  std::string fatal;  // the file at which the loader gave up
+  std::vector<Message> searched;
+  Message fatal;  // the file at which the loader gave up
 };
 
 struct LoadResult {

@@ -91,14 +91,14 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
   // `ldconfig --format=compat` writes the old format and the new one behind it.
   const auto start = data.find(kNewMagic);
   if (start == std::string::npos || (start != 0 && !data.starts_with(kOldMagic))) {
-    cache.note_ = say("/etc/ld.so.cache is not in the format of glibc 2.2 or newer");
+    cache.note_ = message("/etc/ld.so.cache is not in the format of glibc 2.2 or newer");
     return cache;
   }
   data.erase(0, start);  // offsets of the new format count from its own header
   const Bytes bytes(std::move(data));
   const auto header = bytes.read<Header>(0);
   if (!header) {
-    cache.note_ = say("/etc/ld.so.cache is truncated");
+    cache.note_ = message("/etc/ld.so.cache is truncated");
     return cache;
   }
   const std::vector<std::string> names = hwcap_names(bytes, *header);
@@ -106,7 +106,7 @@ LdCache LdCache::parse(std::string data, std::uint16_t machine) {
   for (std::uint64_t i = 0; i < header->count; ++i) {
     const auto raw = bytes.read<CacheEntry>(sizeof(Header) + i * sizeof(CacheEntry));
     if (!raw) {
-      cache.note_ = say("/etc/ld.so.cache is truncated");
+      cache.note_ = message("/etc/ld.so.cache is truncated");
       break;
     }
     const auto name = bytes.c_string(raw->key), path = bytes.c_string(raw->value);
@@ -242,7 +242,7 @@ namespace {
 struct Attempt {
   std::shared_ptr<const ElfLibrary> library;
   bool passed_over = true;  // the loader goes on to the next folder
-  std::string why;
+  Message why;
 };
 
 // open_verify() in elf/dl-load.c: a file of another class or machine is passed over silently; one that is
@@ -253,7 +253,7 @@ Attempt attempt(LibraryCache& libraries, const SearchContext& context, const std
   if (opened) {
     if ((*opened)->image.identity().machine != context.machine) return {};
     const std::uint16_t type = (*opened)->image.identity().type;
-    if (type != ET_DYN) return {nullptr, false, say("{}: not a shared library", path)};
+    if (type != ET_DYN) return {nullptr, false, message("{}: not a shared library", path)};
     return {*opened, false, ""};
   }
   const Errc code = opened.error().code;
@@ -289,7 +289,7 @@ bool is_default_folder_file(const SearchContext& context, const std::string& pat
 
 // The first `count` folders of a step were looked at. A RUNPATH may name thousands, for each of thousands of
 // libraries: of so many the first are told. Returns how many are not.
-std::size_t note_searched(const SearchStep& step, std::size_t count, std::vector<std::string>& searched) {
+std::size_t note_searched(const SearchStep& step, std::size_t count, std::vector<Message>& searched) {
   constexpr std::size_t kMost = 64;
   std::size_t i = 0;
   for (; i < count && searched.size() < kMost; ++i) searched.push_back(step.kind + " " + step.folders[i]);
@@ -314,7 +314,7 @@ bool search_steps(LibraryCache& libraries, const SearchContext& context, const s
     more += note_searched(step, step.folders.size(), result.searched);
   }
   if (more > 0)
-    result.searched.push_back(say_n(more, "and {} more directory", "and {} more directories", more));
+    result.searched.push_back(message_n(more, "and {} more directory", "and {} more directories", more));
   return false;
 }
 
@@ -356,7 +356,7 @@ SearchResult search_library(LibraryCache& libraries, const SearchContext& contex
   }
   if (no_default_folders) return result;
   for (const std::string& folder : context.default_folders) {
-    result.searched.push_back(say("default {}", folder));
+    result.searched.push_back(message("default {}", folder));
     if (try_folder(libraries, context, folder, name, result)) return result;
   }
   return result;
@@ -366,12 +366,12 @@ SearchResult search_library(LibraryCache& libraries, const SearchContext& contex
 // an error here, while search_library() passes over it.
 SearchResult open_named_file(LibraryCache& libraries, const SearchContext& context, const std::string& path) {
   SearchResult result;
-  result.searched.push_back(say("file {}", path));
+  result.searched.push_back(message("file {}", path));
   Attempt got = attempt(libraries, context, path);
   result.library = std::move(got.library);
   result.fatal = std::move(got.why);
   if (got.passed_over && result.fatal.empty() && libraries.host().exists(path))
-    result.fatal = say("{}: built for another processor", path);
+    result.fatal = message("{}: built for another processor", path);
   return result;
 }
 

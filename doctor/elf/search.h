@@ -28,11 +28,11 @@ class LdCache {
   // where the cache has none.
   std::vector<std::string> lookup(std::string_view soname, const std::vector<std::string>& hwcaps) const;
   const std::vector<Entry>& entries() const { return entries_; }
-  const std::string& note() const { return note_; }
+  const Message& note() const { return note_; }
 
  private:
   std::vector<Entry> entries_;  // sorted by soname
-  std::string note_;
+  Message note_;
 };
 
 // Where glibc's loader looks for a library (elf/dl-load.c,
@@ -66,8 +66,8 @@ struct SearchStep {
 
 struct SearchResult {
   std::shared_ptr<const ElfLibrary> library;  // null: not found
-  std::vector<std::string> searched;          // "RUNPATH /x", one a folder, in order; of very many the first
-  std::string fatal;                          // a file of that name at which the loader gives up
+  std::vector<Message> searched;              // "RUNPATH /x", one a folder, in order; of very many the first
+  Message fatal;                              // a file of that name at which the loader gives up
 };
 // `steps` are RPATHs, LD_LIBRARY_PATH and RUNPATH in the loader's order; the cache and the default folders
 // follow, unless the object that asks was linked with -z nodefaultlib.

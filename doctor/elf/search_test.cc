@@ -26,7 +26,7 @@ std::string make_cache(const test::Workshop& shop) {
                    .environment = {},
                    .working_directory = {},
                    .standard_input = {}});
-  EXPECT_TRUE(run && run->ok()) << (run ? run->err : run.error().message);
+  EXPECT_TRUE(run && run->ok()) << (run ? run->err : english(run.error().message));
   return shop.read("cache");
 }
 
@@ -34,7 +34,7 @@ std::string make_cache(const test::Workshop& shop) {
 TEST(LdCache, ChoosesByHwcapsAsTheLoaderDoes) {
   const test::Workshop shop;
   const LdCache cache = LdCache::parse(make_cache(shop), EM_X86_64);
-  EXPECT_EQ(cache.note(), "");
+  EXPECT_TRUE(cache.note().empty());
   const std::string plain = shop.path("libs/libone.so.1"),
                     v3 = shop.path("libs/glibc-hwcaps/x86-64-v3/libone.so.1");
   EXPECT_EQ(cache.lookup("libone.so.1", {}), std::vector<std::string>{plain});
@@ -86,7 +86,7 @@ std::map<std::string, std::string> by_loader(const std::string& program) {
     environment.push_back(std::string("LD_LIBRARY_PATH=") + path);
   const auto run = run_process(
       {.argv = {program}, .environment = environment, .working_directory = {}, .standard_input = {}});
-  EXPECT_TRUE(run) << run.error().message;
+  EXPECT_TRUE(run) << english(run.error().message);
   std::map<std::string, std::string> found;
   static const std::regex line(R"(\t(\S+) => (not found|\S+))");
   for (std::sregex_iterator it(run->out.begin(), run->out.end(), line), end; it != end; ++it)
@@ -99,7 +99,7 @@ std::map<std::string, std::string> by_us(const std::string& program) {
   LibraryCache libraries(*host);
   const auto process = ProcessImage::start(libraries, program);
   std::map<std::string, std::string> found;
-  EXPECT_TRUE(process) << (process ? "" : process.error().message);
+  EXPECT_TRUE(process) << (process ? "" : english(process.error().message));
   if (!process) return found;
   for (int i = 2; i < process->object_count(); ++i) {  // 0 is the program, 1 the loader
     const LoadedObject& object = process->object(i);
@@ -181,9 +181,10 @@ TEST_F(Search, GivesUpAtADamagedFileAsTheLoaderDoes) {
   ASSERT_EQ(process.missing_at_start().size(), 1u);
   const UnfoundLibrary& missing = process.missing_at_start().front();
   EXPECT_EQ(missing.name, "libend.so");
-  EXPECT_NE(missing.fatal.find("file too short"), std::string::npos) << missing.fatal;
+  EXPECT_NE(english(missing.fatal).find("file too short"), std::string::npos) << missing.fatal;
   ASSERT_FALSE(missing.searched.empty());
-  EXPECT_EQ(missing.searched.front(), "RPATH of " + shop_.path("mid/libmid.so") + " " + shop_.path("a"));
+  EXPECT_EQ(english(missing.searched.front()),
+            "RPATH of " + shop_.path("mid/libmid.so") + " " + shop_.path("a"));
 }
 
 TEST_F(Search, TheSameFileUnderAnotherNameIsLoadedOnce) {

@@ -92,11 +92,11 @@ Result<void> Symbols::open_gnu(std::uint64_t address) {
   SCANKIT_TRY(const Bytes start, image_.at_address(address, sizeof(Header)));
   const Header header = *start.read<Header>(0);
   if (header.bloom_words == 0 || (header.bloom_words & (header.bloom_words - 1)) != 0)
-    return malformed_elf(say("the hash table's filter has an impossible size"));
+    return malformed_elf(message("the hash table's filter has an impossible size"));
   const std::uint64_t bloom_size = std::uint64_t{header.bloom_words} * 8;
   const std::uint64_t bucket_size = std::uint64_t{header.buckets} * 4;
   if (bloom_size > kHashLimit || bucket_size > kHashLimit)
-    return malformed_elf(say("the hash table is too long"));
+    return malformed_elf(message("the hash table is too long"));
   SCANKIT_TRY(const Bytes table, image_.at_address(address, sizeof(Header) + bloom_size + bucket_size));
   bloom_ = *table.slice(sizeof(Header), bloom_size);
   buckets_ = *table.slice(sizeof(Header) + bloom_size, bucket_size);
@@ -114,7 +114,7 @@ Result<void> Symbols::open_sysv(std::uint64_t address) {
   SCANKIT_TRY(const Bytes start, image_.at_address(address, sizeof(Header)));
   const Header header = *start.read<Header>(0);
   const std::uint64_t size = (2 + std::uint64_t{header.buckets} + std::uint64_t{header.chains}) * 4;
-  if (size > kHashLimit) return malformed_elf(say("the hash table is too long"));
+  if (size > kHashLimit) return malformed_elf(message("the hash table is too long"));
   SCANKIT_TRY(sysv_, image_.at_address(address, size));
   bucket_count_ = header.buckets;
   chain_count_ = header.chains;
@@ -221,21 +221,21 @@ Result<std::vector<UndefinedSymbol>> Symbols::undefined() const {
   std::vector<UndefinedSymbol> found;
   if (dynamic_.symbols == 0) return found;
   SCANKIT_TRY(const std::uint32_t count, symbol_count());
-  if (count > kTableLimit) return malformed_elf(say("more dynamic symbols than any library has"));
+  if (count > kTableLimit) return malformed_elf(message("more dynamic symbols than any library has"));
   SCANKIT_TRY(const Bytes table,
               image_.at_address(dynamic_.symbols, std::uint64_t{count} * sizeof(Elf64_Sym)));
   for (std::uint32_t i = 1; i < count; ++i) {
     const Elf64_Sym symbol = *table.element<Elf64_Sym>(i);
-    if (is_blank(symbol)) return malformed_elf(say("entry {} of the symbol table is blank", i));
+    if (is_blank(symbol)) return malformed_elf(message("entry {} of the symbol table is blank", i));
     if (symbol.st_shndx != SHN_UNDEF || symbol.st_name == 0) continue;
     const unsigned binding = ELF64_ST_BIND(symbol.st_info);
     if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) continue;
     if (found.size() >= kUndefinedLimit)
-      return malformed_elf(say("more than {} undefined symbols, which no library has", kUndefinedLimit));
+      return malformed_elf(message("more than {} undefined symbols, which no library has", kUndefinedLimit));
     UndefinedSymbol undefined;
     SCANKIT_TRY(undefined.name, dynamic_.strings.at(symbol.st_name));
     if (!is_plausible_name(undefined.name))
-      return malformed_elf(say("the name of symbol {} is damaged in the string table", i));
+      return malformed_elf(message("the name of symbol {} is damaged in the string table", i));
     undefined.weak = binding == STB_WEAK;
     if (versions_.has_symbol_versions()) {
       const auto number = static_cast<std::uint16_t>(versions_.of_symbol(image_, i) & 0x7fff);

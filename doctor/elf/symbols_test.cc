@@ -32,7 +32,7 @@ TEST_P(SymbolHash, FindsEveryExportAndNothingElse) {
   const auto library =
       open_library(*host, shop.shared("many.so", many_functions(700) + "static int hidden_one;\n",
                                       {"-nostdlib", std::string("-Wl,--hash-style=") + GetParam()}));
-  ASSERT_TRUE(library) << library.error().message;
+  ASSERT_TRUE(library) << english(library.error().message);
   const Symbols& symbols = (*library)->symbols;
   for (int i = 0; i < 700; ++i)
     EXPECT_TRUE(symbols.exports(SymbolQuery("function_" + std::to_string(i)))) << i;
@@ -52,7 +52,7 @@ TEST(Symbols, ListsUndefinedNamesOfALibraryThatExportsNothing) {
                   "__attribute__((visibility(\"hidden\"))) int use(void) { return a() + (b ? b() : 0); }\n"
                   "static void* keep[] __attribute__((used)) = {(void*)use};\n",
                   {"-nostdlib", "-Wl,--hash-style=gnu"}));
-  ASSERT_TRUE(library) << library.error().message;
+  ASSERT_TRUE(library) << english(library.error().message);
   auto undefined = (*library)->symbols.undefined();
   ASSERT_TRUE(undefined);
   std::ranges::sort(*undefined, {}, &UndefinedSymbol::name);
@@ -71,7 +71,7 @@ TEST(Symbols, OfOverwrittenTablesAreNoSymbols) {
               "extern int wanted_elsewhere(void);\nint use(void) { return wanted_elsewhere(); }\n");
   const auto undefined_of = [&](const std::string& bytes) {
     const auto library = open_library(*host, shop.write("damaged.so", bytes));
-    EXPECT_TRUE(library) << library.error().message;
+    EXPECT_TRUE(library) << english(library.error().message);
     return (*library)->symbols.undefined();
   };
   const std::string whole = shop.read("whole.so");
@@ -84,7 +84,8 @@ TEST(Symbols, OfOverwrittenTablesAreNoSymbols) {
   const auto no_name = undefined_of(zeroed);
   ASSERT_FALSE(no_name);
   EXPECT_EQ(no_name.error().code, Errc::Malformed);
-  EXPECT_NE(no_name.error().message.find("string table"), std::string::npos) << no_name.error().message;
+  EXPECT_NE(english(no_name.error().message).find("string table"), std::string::npos)
+      << english(no_name.error().message);
 
   std::string noise = whole;
   noise[name + 3] = '\x01';
@@ -97,7 +98,8 @@ TEST(Symbols, OfOverwrittenTablesAreNoSymbols) {
   blank.replace(table + 24, 24, std::string(24, '\0'));
   const auto no_entry = undefined_of(blank);
   ASSERT_FALSE(no_entry);
-  EXPECT_NE(no_entry.error().message.find("blank"), std::string::npos) << no_entry.error().message;
+  EXPECT_NE(english(no_entry.error().message).find("blank"), std::string::npos)
+      << english(no_entry.error().message);
 }
 
 // The rules of glibc's do_lookup_x, one line each.
@@ -114,7 +116,7 @@ TEST(Symbols, VersionsDecideAsInTheLoader) {
                   "int plain(void){return 1;} int both_old(void){return 1;} int both_new(void){return 2;}\n"
                   "int newer(void){return 2;} int newest(void){return 3;}\n",
                   {"-nostdlib", "-Wl,-soname,libv.so.1", "-Wl,--version-script=" + map}));
-  ASSERT_TRUE(library) << library.error().message;
+  ASSERT_TRUE(library) << english(library.error().message);
   const Symbols& symbols = (*library)->symbols;
   EXPECT_TRUE(symbols.exports(with_version("plain", "V_1")));
   EXPECT_FALSE(symbols.exports(with_version("plain", "V_2")));
@@ -133,7 +135,7 @@ TEST(Symbols, ReferencesCarryTheVersionTheyWereLinkedWith) {
   const auto host = make_real_host();
   const auto library =
       open_library(*host, shop.shared("user.so", "#include <stdlib.h>\nint use(void) { return rand(); }\n"));
-  ASSERT_TRUE(library) << library.error().message;
+  ASSERT_TRUE(library) << english(library.error().message);
   const auto undefined = (*library)->symbols.undefined();
   ASSERT_TRUE(undefined);
   const auto rand = std::ranges::find(*undefined, "rand", &UndefinedSymbol::name);
@@ -150,7 +152,7 @@ TEST(LibraryFacts, ReadsNamesAndBuildId) {
       "libfacts.so", "extern int dep(void); int facts(void) { return dep(); }\n",
       {"-nostdlib", "-Wl,-soname,libfacts.so.2", "-Wl,--build-id=0x0123abcd", shop.path("libdep.so.7")});
   const auto facts = read_library_facts(*host, path);
-  ASSERT_TRUE(facts) << facts.error().message;
+  ASSERT_TRUE(facts) << english(facts.error().message);
   EXPECT_EQ(facts->soname, "libfacts.so.2");
   EXPECT_EQ(facts->build_id, "0123abcd");
   EXPECT_EQ(facts->needed, std::vector<std::string>{"libdep.so.7"});
@@ -163,12 +165,12 @@ TEST(LibraryFacts, TellsTheStringAbiFromErrorsConstructors) {
       "#include <string>\nnamespace c10 { struct SourceLocation { int x; };\n"
       "struct Error { Error(SourceLocation, std::string); }; Error::Error(SourceLocation, std::string) {} "
       "}\n";
-  std::string reason;
+  Message reason;
   for (const auto& [flag, abi] : {std::pair{"0", "old"}, std::pair{"1", "new"}}) {
     const std::string path = shop.shared(std::string("libc10-") + flag + ".so", source,
                                          {std::string("-D_GLIBCXX_USE_CXX11_ABI=") + flag}, "c++");
     EXPECT_EQ(string_abi_of_torch(*host, path, reason), abi);
-    EXPECT_NE(reason.find("_ZN3c105ErrorC"), std::string::npos) << reason;
+    EXPECT_NE(english(reason).find("_ZN3c105ErrorC"), std::string::npos) << reason;
   }
   EXPECT_EQ(string_abi_of_torch(*host, shop.path("absent.so"), reason), "unknown");
   EXPECT_EQ(string_abi_of_torch(*host, shop.shared("other.so", "int x;\n"), reason), "unknown");

@@ -54,7 +54,7 @@ class Workshop {
     argv.insert(argv.end(), flags.begin(), flags.end());
     const auto run =
         run_process({.argv = argv, .environment = {}, .working_directory = {}, .standard_input = {}});
-    EXPECT_TRUE(run && run->ok()) << (run ? run->err : run.error().message);
+    EXPECT_TRUE(run && run->ok()) << (run ? run->err : english(run.error().message));
     return path(name);
   }
   // The same as a shared library, such as "lib/liba.so".

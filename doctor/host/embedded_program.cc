@@ -64,9 +64,10 @@ bool EmbeddedProgram::place_in_folder() {
 Result<ProcessResult> EmbeddedProgram::run(ProcessRequest request) {
   std::call_once(once_, [this] { good_ = place_in_memory() || place_in_folder(); });
   if (!good_)
-    return Error{Errc::PermissionDenied,
-                 say("cannot run the helper program {}, from memory or from a temporary directory", name_),
-                 say("set TMPDIR to a directory on a file system that is not mounted noexec")};
+    return Error{
+        Errc::PermissionDenied,
+        message("cannot run the helper program {}, from memory or from a temporary directory", name_),
+        message("set TMPDIR to a directory on a file system that is not mounted noexec")};
   request.argv.insert(request.argv.begin(), path_);
   return run_process(request);
 }

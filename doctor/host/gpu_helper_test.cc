@@ -10,21 +10,21 @@ namespace {
 
 TEST(GpuHelper, RunsFromMemory) {
   auto ran = run_gpu_helper({});
-  ASSERT_TRUE(ran) << ran.error().message;
+  ASSERT_TRUE(ran) << english(ran.error().message);
   EXPECT_EQ(ran->exit_code, 2);
   EXPECT_NE(ran->err.find("usage: scankit-gpu nvml"), std::string::npos);
 }
 
 TEST(GpuHelper, TellsAnAbsentLibraryFromAFailure) {
   auto ran = run_gpu_helper({"nvrtc-info", "--lib", "/nonexistent/libnvrtc.so.13"});
-  ASSERT_TRUE(ran) << ran.error().message;
+  ASSERT_TRUE(ran) << english(ran.error().message);
   EXPECT_EQ(ran->exit_code, kHelperAbsent);
   EXPECT_NE(ran->err.find("/nonexistent/libnvrtc.so.13"), std::string::npos);
 }
 
 TEST(GpuHelper, RefusesALibraryThatIsNoNvrtc) {
   auto ran = run_gpu_helper({"nvrtc-info", "--lib", "libc.so.6"});
-  ASSERT_TRUE(ran) << ran.error().message;
+  ASSERT_TRUE(ran) << english(ran.error().message);
   EXPECT_EQ(ran->exit_code, kHelperFailed);
 }
 
@@ -57,7 +57,7 @@ TEST(GpuHelper, ReadsRecordsWithBlanksInValues) {
 
 TEST(GpuHelper, SaysWhenNvmlIsNotHere) {
   auto ran = run_gpu_helper({"nvml"});
-  ASSERT_TRUE(ran) << ran.error().message;
+  ASSERT_TRUE(ran) << english(ran.error().message);
   if (ran->exit_code == 0) {
     const auto records = parse_helper_records(ran->out);
     EXPECT_TRUE(

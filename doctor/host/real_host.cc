@@ -20,11 +20,11 @@ namespace scankit {
 namespace {
 
 // ENOTDIR means that a component of the path is a file: what was asked for does not exist either.
-Error failure(const std::string& what, int number) {
+Error failure(const Message& what, int number) {
   const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
                     : number == EACCES || number == EPERM ? Errc::PermissionDenied
                                                           : Errc::Io;
-  return {code, what + ": " + std::strerror(number), ""};
+  return {code, message("{}: {}", what, std::strerror(number)), ""};
 }
 
 // pread keeps no position, so one source may be read from several threads. The size is that of the time of
@@ -37,12 +37,12 @@ class FileSource : public ByteSource {
   Result<void> read(std::uint64_t offset, void* into, std::size_t length) const override {
     auto* at = static_cast<char*>(into);
     if (offset > size_ || length > size_ - offset)
-      return Error{Errc::Malformed, say("{}: unexpected end of file", path_), ""};
+      return Error{Errc::Malformed, message("{}: unexpected end of file", path_), ""};
     while (length > 0) {
       const ssize_t got = ::pread(fd_.get(), at, length, static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return failure(say("cannot read {}", path_), errno);
-      if (got == 0) return Error{Errc::Malformed, say("{} became shorter while it was read", path_), ""};
+      if (got < 0) return failure(message("cannot read {}", path_), errno);
+      if (got == 0) return Error{Errc::Malformed, message("{} became shorter while it was read", path_), ""};
       at += got;
       offset += static_cast<std::uint64_t>(got);
       length -= static_cast<std::size_t>(got);
@@ -90,7 +90,7 @@ class RealHost : public Host {
     for (;;) {
       const ssize_t got = ::read(file.fd.get(), buffer, sizeof(buffer));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return failure(say("cannot read {}", path), errno);
+      if (got < 0) return failure(message("cannot read {}", path), errno);
       if (got == 0) return bytes;
       bytes.append(buffer, static_cast<std::size_t>(got));
       if (bytes.size() > limit)
@@ -107,7 +107,7 @@ class RealHost : public Host {
   Result<std::vector<DirEntry>> list(const std::string& path) const override {
     SCANKIT_TRY(Descriptor fd, opened(path, O_RDONLY | O_DIRECTORY));
     DIR* directory = ::fdopendir(fd.get());
-    if (directory == nullptr) return failure(say("cannot list {}", path), errno);
+    if (directory == nullptr) return failure(message("cannot list {}", path), errno);
     // fdopendir takes the descriptor over only where it succeeds; closedir closes it.
     fd.release();
     std::vector<DirEntry> entries;
@@ -128,7 +128,7 @@ class RealHost : public Host {
     }
     const int error = errno;
     ::closedir(directory);
-    if (error != 0) return failure(say("cannot list {}", path), error);
+    if (error != 0) return failure(message("cannot list {}", path), error);
     std::ranges::sort(entries, {}, &DirEntry::name);
     return entries;
   }
@@ -136,14 +136,14 @@ class RealHost : public Host {
   Result<FileInfo> stat(const std::string& path) const override {
     struct ::stat st {};
     if (root_) return stat_below(path, 0);
-    if (::stat(path.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
+    if (::stat(path.c_str(), &st) != 0) return failure(message("cannot stat {}", path), errno);
     return info_of(st);
   }
 
   Result<FileInfo> lstat(const std::string& path) const override {
     struct ::stat st {};
     if (root_) return stat_below(path, O_NOFOLLOW);
-    if (::lstat(path.c_str(), &st) != 0) return failure(say("cannot stat {}", path), errno);
+    if (::lstat(path.c_str(), &st) != 0) return failure(message("cannot stat {}", path), errno);
     return info_of(st);
   }
 
@@ -157,7 +157,7 @@ class RealHost : public Host {
     } else {
       length = ::readlink(path.c_str(), target.data(), target.size());
     }
-    if (length < 0) return failure(say("cannot read the link {}", path), errno);
+    if (length < 0) return failure(message("cannot read the link {}", path), errno);
     target.resize(static_cast<std::size_t>(length));
     return target;
   }
@@ -165,7 +165,7 @@ class RealHost : public Host {
   Result<std::string> realpath(const std::string& path) const override {
     if (root_) return root_->resolve(path);
     char* resolved = ::realpath(path.c_str(), nullptr);
-    if (resolved == nullptr) return failure(say("cannot resolve {}", path), errno);
+    if (resolved == nullptr) return failure(message("cannot resolve {}", path), errno);
     std::string real = resolved;
     std::free(resolved);
     return real;
@@ -190,8 +190,9 @@ class RealHost : public Host {
     if (root_) return root_->open(path, flags);
     Descriptor fd(::open(path.c_str(), flags | O_CLOEXEC));
     if (fd.get() < 0)
-      return failure((flags & O_DIRECTORY) != 0 ? say("cannot list {}", path) : say("cannot open {}", path),
-                     errno);
+      return failure(
+          (flags & O_DIRECTORY) != 0 ? message("cannot list {}", path) : message("cannot open {}", path),
+          errno);
     return fd;
   }
 
@@ -199,7 +200,7 @@ class RealHost : public Host {
     Regular file;
     // O_NONBLOCK: opening a FIFO would otherwise wait for a writer. It changes nothing for regular files.
     SCANKIT_TRY(file.fd, opened(path, O_RDONLY | O_NONBLOCK));
-    if (::fstat(file.fd.get(), &file.info) != 0) return failure(say("cannot stat {}", path), errno);
+    if (::fstat(file.fd.get(), &file.info) != 0) return failure(message("cannot stat {}", path), errno);
     if (!S_ISREG(file.info.st_mode)) return Error{Errc::Unsupported, path + " is not a regular file", ""};
     return file;
   }
@@ -208,7 +209,7 @@ class RealHost : public Host {
   Result<FileInfo> stat_below(const std::string& path, int flags) const {
     SCANKIT_TRY(const Descriptor fd, root_->open(path, O_PATH | flags));
     struct ::stat st {};
-    if (::fstat(fd.get(), &st) != 0) return failure(say("cannot stat {}", path), errno);
+    if (::fstat(fd.get(), &st) != 0) return failure(message("cannot stat {}", path), errno);
     return info_of(st);
   }
 

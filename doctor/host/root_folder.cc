@@ -36,21 +36,21 @@ int openat2_in_root(int root, const char* path, int flags) {
   }
 }
 
-Error root_failure(const std::string& what, int number) {
+Error root_failure(const Message& what, int number) {
   const Errc code = number == ENOENT || number == ENOTDIR ? Errc::NotFound
                     : number == EACCES || number == EPERM ? Errc::PermissionDenied
                                                           : Errc::Io;
-  return {code, what + ": " + std::strerror(number), ""};
+  return {code, message("{}: {}", what, std::strerror(number)), ""};
 }
 
 // The link that `fd` (O_PATH) is, "" where it is none.
 Result<std::string> link_of(int fd, const std::string& path) {
   struct ::stat info {};
-  if (::fstat(fd, &info) != 0) return root_failure(say("cannot stat {}", path), errno);
+  if (::fstat(fd, &info) != 0) return root_failure(message("cannot stat {}", path), errno);
   if (!S_ISLNK(info.st_mode)) return std::string();
   std::array<char, 4096> target;
   const ssize_t length = ::readlinkat(fd, "", target.data(), target.size());
-  if (length <= 0) return root_failure(say("cannot resolve {}", path), length == 0 ? ENOENT : errno);
+  if (length <= 0) return root_failure(message("cannot resolve {}", path), length == 0 ? ENOENT : errno);
   return std::string(target.data(), static_cast<std::size_t>(length));
 }
 
@@ -101,11 +101,11 @@ Result<RootFolder::Place> RootFolder::walk(const std::string& path, bool last_to
     }
     const int folder = place.folders.empty() ? root_.get() : place.folders.back().get();
     Descriptor fd(::openat(folder, part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (fd.get() < 0) return root_failure(say("cannot open {}", path), errno);
+    if (fd.get() < 0) return root_failure(message("cannot open {}", path), errno);
     const bool last = is_last(rest);
     SCANKIT_TRY(const std::string link, link_of(fd.get(), path));
     if (!link.empty() && (!last || last_too)) {  // O_NOFOLLOW with O_PATH opens the link itself
-      if (++links > kMostLinks) return root_failure(say("cannot resolve {}", path), ELOOP);
+      if (++links > kMostLinks) return root_failure(message("cannot resolve {}", path), ELOOP);
       if (link.starts_with('/')) {
         place.folders.clear();
         place.names.clear();
@@ -114,12 +114,12 @@ Result<RootFolder::Place> RootFolder::walk(const std::string& path, bool last_to
       continue;
     }
     struct ::stat info {};
-    if (::fstat(fd.get(), &info) != 0) return root_failure(say("cannot stat {}", path), errno);
+    if (::fstat(fd.get(), &info) != 0) return root_failure(message("cannot stat {}", path), errno);
     if (last && !S_ISDIR(info.st_mode)) {
       place.name = part;
       return place;
     }
-    if (!S_ISDIR(info.st_mode)) return root_failure(say("cannot open {}", path), ENOTDIR);
+    if (!S_ISDIR(info.st_mode)) return root_failure(message("cannot open {}", path), ENOTDIR);
     place.folders.push_back(std::move(fd));
     place.names.push_back(part);
   }
@@ -131,27 +131,27 @@ Result<Descriptor> RootFolder::open_by_walk(const std::string& path, int flags) 
   SCANKIT_TRY(const Place place, walk(path, last_too));
   const int folder = place.folders.empty() ? root_.get() : place.folders.back().get();
   Descriptor fd(::openat(folder, place.name.c_str(), flags | O_NOFOLLOW));
-  if (fd.get() < 0) return root_failure(say("cannot open {}", path), errno);
+  if (fd.get() < 0) return root_failure(message("cannot open {}", path), errno);
   // A link that came after the walk: O_PATH opens it, and its own facts are not those that were asked for.
   if ((flags & O_PATH) != 0 && last_too) {
     SCANKIT_TRY(const std::string link, link_of(fd.get(), path));
-    if (!link.empty()) return root_failure(say("cannot resolve {}", path), ELOOP);
+    if (!link.empty()) return root_failure(message("cannot resolve {}", path), ELOOP);
   }
   return fd;
 }
 
 Result<Descriptor> RootFolder::open(const std::string& path, int flags) const {
-  if (root_.get() < 0) return root_failure(say("cannot open {}", path_), ENOENT);
+  if (root_.get() < 0) return root_failure(message("cannot open {}", path_), ENOENT);
   if (!kernel_) return open_by_walk(path, flags | O_CLOEXEC);
   Descriptor fd(openat2_in_root(root_.get(), path.empty() ? "/" : path.c_str(), flags | O_CLOEXEC));
   if (fd.get() >= 0) return fd;
   if (errno == EAGAIN) return open_by_walk(path, flags | O_CLOEXEC);
-  return root_failure(say("cannot open {}", path), errno);
+  return root_failure(message("cannot open {}", path), errno);
 }
 
 // By the walk in either case: openat2 returns a descriptor and no path.
 Result<std::string> RootFolder::resolve(const std::string& path) const {
-  if (root_.get() < 0) return root_failure(say("cannot open {}", path_), ENOENT);
+  if (root_.get() < 0) return root_failure(message("cannot open {}", path_), ENOENT);
   SCANKIT_TRY(const Place place, walk(path, true));
   std::string real;
   for (const std::string& name : place.names) real.append("/").append(name);

@@ -243,16 +243,16 @@ Result<Log> explain_log(const std::string& path) {
     const auto code = error == ENOENT || error == ENOTDIR ? Errc::NotFound
                       : error == EACCES                   ? Errc::PermissionDenied
                                                           : Errc::Io;
-    return Error{code, say("{}: cannot read the log: {}", path, std::strerror(error)),
-                 say("give a text file, or - for standard input")};
+    return Error{code, message("{}: cannot read the log: {}", path, std::strerror(error)),
+                 message("give a text file, or - for standard input")};
   };
   if (fd < 0) return failed(errno);
   struct stat status {};
   if (::fstat(fd, &status) != 0) return failed(errno);
   if (S_ISDIR(status.st_mode))
     // open(2) succeeds on a directory, and read(2) fails with a message that does not help.
-    return Error{Errc::InvalidArgument, say("{}: is a directory, not a log", path),
-                 say("give one file, or - for standard input")};
+    return Error{Errc::InvalidArgument, message("{}: is a directory, not a log", path),
+                 message("give one file, or - for standard input")};
   Explainer explainer;
   std::string buffer(1u << 16, '\0');
   for (;;) {
@@ -265,8 +265,8 @@ Result<Log> explain_log(const std::string& path) {
   Log log = explainer.finish();
   log.source = path;
   if (log.bytes == 0)
-    return Error{Errc::InvalidArgument, say("{}: the log is empty", path),
-                 say("run the failing command again with 2>&1 | tee FILE")};
+    return Error{Errc::InvalidArgument, message("{}: the log is empty", path),
+                 message("run the failing command again with 2>&1 | tee FILE")};
   return log;
 }
 

@@ -9,7 +9,7 @@ namespace {
 std::string as_traceback(const Observation& seen) {
   const std::string file = seen.module == "torch" ? "/torch/__init__.py" : "<string>";
   return "Traceback (most recent call last):\n  File \"" + file + "\", line 1, in <module>\n" +
-         seen.exception + ": " + seen.message + "\n";
+         seen.exception + ": " + english(seen.message) + "\n";
 }
 
 }  // namespace

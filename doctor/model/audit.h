@@ -43,11 +43,11 @@ struct AuditedFile {
 };
 
 struct Audit {
-  std::vector<AuditedFile> files;       // extensions, by path
-  unsigned libraries = 0;               // other shared libraries there: read as the needs of extensions only
-  std::vector<std::string> folders;     // that were walked
-  std::vector<std::string> packages;    // only these were looked into; empty: all
-  std::vector<std::string> unreadable;  // folders or parts of them that were not, with the reason
+  std::vector<AuditedFile> files;     // extensions, by path
+  unsigned libraries = 0;             // other shared libraries there: read as the needs of extensions only
+  std::vector<std::string> folders;   // that were walked
+  std::vector<std::string> packages;  // only these were looked into; empty: all
+  std::vector<Message> unreadable;    // folders or parts of them that were not, with the reason
 };
 
 // The judgement on one file, made of its facts alone.

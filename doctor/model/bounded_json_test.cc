@@ -12,7 +12,7 @@ namespace {
 
 std::string problem_of(const std::string& text, const JsonLimits& limits = {}) {
   const auto json = parse_bounded_json(text, limits);
-  return json ? "" : json.error().message;
+  return json ? "" : english(json.error().message);
 }
 
 std::string repeated(const std::string& piece, std::size_t times) {
@@ -64,9 +64,10 @@ TEST(BoundedJson, SnapshotsNameTheFieldAndNotTheLibrary) {
   for (const char* text : {R"({"schema": 1, "gpus": {"value": 7}})", R"({"schema": 1, "gpus": 7})"}) {
     const auto snapshot = snapshot_from_json(text);
     ASSERT_FALSE(snapshot);
-    EXPECT_NE(snapshot.error().message.find("its field \"gpus\": "), std::string::npos)
-        << snapshot.error().message;
-    EXPECT_EQ(snapshot.error().message.find("json.exception"), std::string::npos) << snapshot.error().message;
+    EXPECT_NE(english(snapshot.error().message).find("its field \"gpus\": "), std::string::npos)
+        << english(snapshot.error().message);
+    EXPECT_EQ(english(snapshot.error().message).find("json.exception"), std::string::npos)
+        << english(snapshot.error().message);
   }
   EXPECT_FALSE(snapshot_from_json(R"({"schema": 99999999999999999999})"));
 }

@@ -56,8 +56,8 @@ struct BuiltFor {
   bool stable_abi = false;  // needs only names of torch's stable C interface
   std::string string_abi, glibc_min, cuda_major, python_tag;  // "" where the file does not say
   unsigned torch_names = 0, unknown_names = 0;
-  Message why_not_narrower;           // one line; "" where one minor is left
-  std::vector<std::string> evidence;  // one line each
+  Message why_not_narrower;       // one line; "" where one minor is left
+  std::vector<Message> evidence;  // one line each
 };
 
 // "torch 2.3 to 2.6", "torch 2.9 or newer"; "" where no release was ruled out. For use within a sentence.

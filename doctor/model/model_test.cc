@@ -25,7 +25,7 @@ Snapshot sample() {
 TEST(SnapshotJson, ComesBackAsItWas) {
   const std::string text = snapshot_to_json(sample());
   auto again = snapshot_from_json(text);
-  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_TRUE(again) << english(again.error().message);
   EXPECT_EQ(snapshot_to_json(*again), text);
   EXPECT_EQ(again->gpus.state, ProbeState::Absent);
   EXPECT_EQ(again->gpus.note, "no NVIDIA device on the PCI bus");

@@ -86,7 +86,7 @@ struct PackageImport {
   unsigned called_at = 0;  // first line that calls the name, 0 for none
   std::string offered;  // "yes", "no": the installed package has no such module or name; "absent": it is not
                         // installed; "module": it is one under diagnosis; "unknown"
-  std::string why;      // for "no" and "unknown", in one line
+  Message why;          // for "no" and "unknown", in one line
   std::string target_package, target_version, target_path;
 };
 

@@ -228,10 +228,11 @@ Report redacted(Report report, const Owner& owner) {
 
 Error redacted(Error error, const Owner& owner) {
   TextRedactor redactor;
-  redactor.learn_from(error.message);
+  redactor.learn_from(error.message.english());
   learn(redactor, owner);
-  error.message = redactor.clean(std::move(error.message));
-  error.hint = redactor.clean(std::move(error.hint));
+  const auto clean = [&](std::string& text) { text = redactor.clean(std::move(text)); };
+  clean_message(error.message, clean);
+  clean_message(error.hint, clean);
   return error;
 }
 

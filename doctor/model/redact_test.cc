@@ -116,7 +116,7 @@ TEST(Redacted, ForgetsNoStringOfTheSnapshot) {
               planted);
   ASSERT_GT(planted, 300u);
   const auto dirty = snapshot_from_json(json.dump());
-  ASSERT_TRUE(dirty) << dirty.error().message;
+  ASSERT_TRUE(dirty) << english(dirty.error().message);
   const std::string clean = snapshot_to_json(redacted(*dirty, {.hosts = {"node17.corp.example"}}));
   for (const char* secret : {"zelda", "node17", "idx.corp", "pw99", "SECRET", "12345678-aaaa"})
     EXPECT_EQ(clean.find(secret), std::string::npos)

@@ -113,6 +113,14 @@ struct Python {
   std::vector<std::string> editable_finders;  // "FILE: package -> folder"
 };
 
+// A library, or a version of one, that torch's own libraries need and the loader does not find.
+struct TorchNeed {
+  std::string soname;     // "_C" for torch's compiled module itself
+  std::string version;    // "GLIBCXX_3.4.32" where the library is there without it
+  std::string needed_by;  // file
+  Message why;            // what stopped the search; "" for not found
+};
+
 struct Library {
   std::string path, soname, build_id;
   std::vector<std::string> needed;
@@ -141,11 +149,10 @@ struct Torch {
   std::string string_abi;          // "old", "new", "unknown"
   std::string cxx_standard;        // "17", "20": what its headers demand; "" where there are none
   std::vector<Library> libraries;  // torch/lib/*.so*
-  std::vector<NvidiaWheel> nvidia_wheels;  // installed nvidia-* distributions
-  std::vector<std::string>
-      missing_libraries;  // "SONAME needed by FILE" of torch's own closure that resolve nowhere
-  std::vector<BindingMismatch> mismatches;  // in what its own libraries are bound to
-  std::vector<CudaPin> cuda_pins;           // where there are mismatches: what its metadata demands
+  std::vector<NvidiaWheel> nvidia_wheels;    // installed nvidia-* distributions
+  std::vector<TorchNeed> missing_libraries;  // of torch's own closure: what the loader does not find
+  std::vector<BindingMismatch> mismatches;   // in what its own libraries are bound to
+  std::vector<CudaPin> cuda_pins;            // where there are mismatches: what its metadata demands
   std::vector<DeviceImage>
       images;  // kinds of device images of libtorch_cuda.so, each once; size is their sum
 };
@@ -159,7 +166,7 @@ struct MissingSymbol {
 };
 struct MissingLibrary {
   std::string soname, needed_by;
-  std::vector<std::string> searched;  // folders, in the loader's order, each with its reason: "RUNPATH /x"
+  std::vector<Message> searched;  // folders, in the loader's order, each with its reason: "RUNPATH /x"
   std::vector<std::string> found_elsewhere;  // files of that name that the loader would not look at
   std::vector<std::string> same_library_other_version;  // "libcudart.so.13 (…/libcudart.so.13)"
 };
@@ -221,7 +228,8 @@ struct Observation {
   std::string module, variant;  // "torch-first", "bare", "torch-only", "package", "sibling"
   std::string outcome;          // "ok", "error", "crashed", "timeout", "not-run"
   Message why_not_run;
-  std::string exception, message, file;  // "ImportError", its text, module.__file__
+  std::string exception, file;  // "ImportError", module.__file__
+  Message message;              // the exception's text, or how the process ended
   int signal = 0;
   std::int64_t duration_ms = 0;
   std::string reads_as;  // what the message says by itself: a cause's slug
@@ -231,6 +239,16 @@ struct Observation {
   std::vector<std::string> lacks;  // names that a package takes from it and that it does not have
   std::string missing;             // the package that an import in the chain of errors did not find: "tqdm"
   std::string raised_at;           // "FILE:LINE" of the user's code that raised it, or that hangs or dies
+};
+
+// The active environment ($VIRTUAL_ENV, ./.venv, $CONDA_PREFIX), where its Python cannot be used. Nothing
+// else is examined in its place.
+struct BrokenEnvironment {
+  std::string origin;   // "VIRTUAL_ENV", "./.venv", "CONDA_PREFIX"
+  std::string path;     // of the environment, as it was named
+  Message reason;       // one sentence
+  Message repair;       // what to do
+  std::string command;  // that does it here; "" where there is none
 };
 
 struct Snapshot {
@@ -245,6 +263,7 @@ struct Snapshot {
   std::vector<std::string> modules_asked;    // those of them that the user named: their absence is a fault
   std::vector<AskedPackage> packages_asked;  // those that are Python files: the audit covers what they hold
   std::map<std::string, std::string> environment;  // LD_LIBRARY_PATH, PYTHONPATH, CUDA_VISIBLE_DEVICES, ...
+  std::optional<BrokenEnvironment> broken_environment;
   Probed<Os> os;
   Probed<LibC> libc;
   Probed<LibStdCxx> libstdcxx;

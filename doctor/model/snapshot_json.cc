@@ -69,6 +69,7 @@ SCANKIT_FIELDS(DeviceImage, kind, sm, specific, isa, compression, size, toolkit,
 SCANKIT_FIELDS(BindingMismatch, needed_by, name, version, soname, library, found_by, wheel,
                without_library_path)
 SCANKIT_FIELDS(CudaPin, requirement, name, installed, met)
+SCANKIT_FIELDS(TorchNeed, soname, version, needed_by, why)
 SCANKIT_FIELDS(Torch, version, cuda, git, hip, debug, distribution_version, location, string_abi,
                cxx_standard, libraries, nvidia_wheels, missing_libraries, images, mismatches, cuda_pins)
 SCANKIT_FIELDS(MissingSymbol, name, version, demangled, owner, flipped_exported_by, near, exported_by_torch)
@@ -127,20 +128,21 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
                clang_min, clang_max, limits_waived, torch_gcc_below, torch_clang_below, gcc_min, headers,
                host_compilers, python_include, python_header, ninja, jobs, jobs_from, arch_list, torch_archs,
                named_archs, arch_list_needs_gpu, cpu_index, torch_has_headers, dispatch_takes_type, places)
+SCANKIT_FIELDS(BrokenEnvironment, origin, path, reason, repair, command)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
-               modules, modules_asked, packages_asked, environment, os, libc, libstdcxx, cpu, memory, disk,
-               driver, gpus, toolkits, compilers, python, distributions, torch, extensions, built_for,
-               importers, observations, sources, build_tools, log, audit, reachable, exports, packages,
-               repairs, missing_requirements, package_importers)
+               modules, modules_asked, packages_asked, environment, broken_environment, os, libc, libstdcxx,
+               cpu, memory, disk, driver, gpus, toolkits, compilers, python, distributions, torch, extensions,
+               built_for, importers, observations, sources, build_tools, log, audit, reachable, exports,
+               packages, repairs, missing_requirements, package_importers)
 
 namespace {
 using Json = nlohmann::json;
 
 std::string dump(const Json& json) { return json_document(json); }
 
-Error unreadable_snapshot(const std::string& why) {
-  return {Errc::Malformed, say("not a readable snapshot: {}", why),
-          say("make one with: scankit snapshot --out FILE")};
+Error unreadable_snapshot(const Message& why) {
+  return {Errc::Malformed, message("not a readable snapshot: {}", why),
+          message("make one with: scankit snapshot --out FILE")};
 }
 
 // The part that cannot be read by itself either: the library does not say where it was.
@@ -161,18 +163,18 @@ Result<Snapshot> snapshot_from_json(std::string_view text) {
   if (!parsed) return unreadable_snapshot(parsed.error().message);
   const Json json = *std::move(parsed);
   if (!json.is_object() || !json.contains("schema") || !json["schema"].is_number_integer())
-    return Error{Errc::Malformed, say("not a scankit snapshot: the field \"schema\" is missing"),
-                 say("make one with: scankit snapshot --out FILE")};
+    return Error{Errc::Malformed, message("not a scankit snapshot: the field \"schema\" is missing"),
+                 message("make one with: scankit snapshot --out FILE")};
   const int schema = json["schema"].get<int>();
   if (schema > kSnapshotSchema)
     return Error{Errc::Unsupported,
-                 say("the snapshot has schema {}, this scankit reads up to {}", schema, kSnapshotSchema),
-                 say("use the scankit that wrote it, or a newer one")};
+                 message("the snapshot has schema {}, this scankit reads up to {}", schema, kSnapshotSchema),
+                 message("use the scankit that wrote it, or a newer one")};
   try {
     return json.get<Snapshot>();
   } catch (const Json::exception& problem) {
     return unreadable_snapshot(
-        say("its field \"{}\": {}", wrong_field(json), plain_json_problem(problem.what())));
+        message("its field \"{}\": {}", wrong_field(json), plain_json_problem(problem.what())));
   }
 }
 
@@ -182,7 +184,7 @@ Result<std::string> snapshot_fact(const Snapshot& snapshot, const std::string& p
     const Json& fact = json.at(Json::json_pointer(pointer));
     return fact.is_string() ? fact.get<std::string>() : fact.dump();
   } catch (const Json::exception&) {
-    return Error{Errc::NotFound, say("the snapshot contains no fact {}", pointer), ""};
+    return Error{Errc::NotFound, message("the snapshot contains no fact {}", pointer), ""};
   }
 }
 

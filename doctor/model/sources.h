@@ -47,7 +47,7 @@ struct SourceTree {
   std::vector<SourceFact> lost_headers;     // torch headers that are included and that this torch lacks
   std::vector<SourceFact> cuda_headers;     // first use of each CUDA header that sources or torch include
   bool full_headers = false;                // a kernel includes torch/extension.h
-  std::vector<std::string> not_read;        // "FILE: why"
+  std::vector<Message> not_read;            // "FILE: why"
 };
 
 struct CudaHeader {

@@ -7,9 +7,6 @@
 namespace scankit {
 namespace {
 
-constexpr const char* kOrigin = "scankit.active_environment.origin";
-constexpr const char* kRepair = "scankit.active_environment.repair";
-constexpr const char* kCommand = "scankit.active_environment.command";
 constexpr const char* kScope = "scankit.audit";
 
 std::string text_of(const Snapshot& snapshot, const char* name) {
@@ -25,22 +22,6 @@ std::string one_field(std::string text) {
 }
 
 }  // namespace
-
-void set_broken_environment(Snapshot& snapshot, const BrokenEnvironment& broken) {
-  snapshot.environment[kOrigin] = broken.origin;
-  snapshot.environment[kBrokenPath] = broken.path;
-  snapshot.environment[kBrokenReason] = broken.reason;
-  snapshot.environment[kRepair] = broken.repair;
-  snapshot.environment[kCommand] = broken.command;
-}
-
-std::optional<BrokenEnvironment> broken_environment(const Snapshot& snapshot) {
-  BrokenEnvironment broken{text_of(snapshot, kOrigin), text_of(snapshot, kBrokenPath),
-                           text_of(snapshot, kBrokenReason), text_of(snapshot, kRepair),
-                           text_of(snapshot, kCommand)};
-  if (broken.origin.empty()) return std::nullopt;
-  return broken;
-}
 
 void set_requirements(Snapshot& snapshot, const std::vector<Requirement>& required) {
   std::string text;

@@ -10,19 +10,6 @@
 // shell can set, so that a stored snapshot carries them and an older scankit still reads it.
 namespace scankit {
 
-// The active environment ($VIRTUAL_ENV, ./.venv, $CONDA_PREFIX), where its Python cannot be used. Nothing
-// else is examined in its place.
-struct BrokenEnvironment {
-  std::string origin;           // "VIRTUAL_ENV", "./.venv", "CONDA_PREFIX"
-  std::string path;             // of the environment, as it was named
-  std::string reason;           // one sentence
-  std::string repair, command;  // what to do, and the command that does it here; "" where there is none
-};
-inline constexpr const char* kBrokenPath = "scankit.active_environment.path";
-inline constexpr const char* kBrokenReason = "scankit.active_environment.reason";
-void set_broken_environment(Snapshot& snapshot, const BrokenEnvironment& broken);
-std::optional<BrokenEnvironment> broken_environment(const Snapshot& snapshot);
-
 // What --require, or the policy, demands of the environment.
 struct Requirement {
   std::string name;   // of a module or a distribution, as the user wrote it

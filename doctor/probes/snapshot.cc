@@ -111,7 +111,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.importers = probe_importers(host, python, snapshot.modules);
   // Resolving a module starts with `import torch`, so probe_extensions() finds what torch's own libraries
   // lack on the way. Both lists become fields of `torch` below.
-  std::vector<std::string> torch_missing;
+  std::vector<TorchNeed> torch_missing;
   std::vector<BindingMismatch> torch_mismatches;
   snapshot.extensions = probe_extensions(host, snapshot, snapshot.modules, torch_missing, &torch_mismatches);
   snapshot.packages_asked = find_asked_packages(host, snapshot);

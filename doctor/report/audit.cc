@@ -132,7 +132,7 @@ std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose) {
     for (const auto& [package, n] : table->loading)
       lines.push_back("  " + padded(audit_name(AuditVerdict::Loads), kWordWidth) +
                       padded(package, kPackageWidth) + loading_words(n));
-  for (const std::string& part : table->not_read) lines.push_back("  " + say("not read: {}", part));
+  for (const Message& part : table->not_read) lines.push_back("  " + say("not read: {}", part));
   return lines;
 }
 

@@ -27,7 +27,7 @@ struct AuditTable {
   std::array<std::size_t, 4> counts{};  // by AuditVerdict
   std::vector<AuditLine> lines;         // would fail, unknown, loads, other Python; by path within each
   std::vector<std::pair<std::string, std::size_t>> loading;  // package, how many of its extensions load
-  std::vector<std::string> not_read;
+  std::vector<Message> not_read;
   bool any_built_for = false;
   std::size_t of(AuditVerdict verdict) const { return counts[static_cast<std::size_t>(verdict)]; }
 };

@@ -26,7 +26,7 @@ Json entry_of(const BuiltFor& built_for, const std::string& pointer) {
              {"evidence", Json::array()}};
   for (std::size_t i = 0; i < built_for.evidence.size(); ++i)
     entry["evidence"].push_back(
-        {{"fact", pointer + "/evidence/" + std::to_string(i)}, {"value", built_for.evidence[i]}});
+        {{"fact", pointer + "/evidence/" + std::to_string(i)}, {"value", tr(built_for.evidence[i])}});
   for (const auto& [field, value] :
        {std::pair{"string_abi", built_for.string_abi}, std::pair{"glibc_min", built_for.glibc_min},
         std::pair{"cuda_major", built_for.cuda_major}, std::pair{"python_tag", built_for.python_tag}})

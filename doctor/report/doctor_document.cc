@@ -106,8 +106,8 @@ Table audit_files(const AuditTable& audit, bool broken) {
     if (audit.any_built_for) table.rows.back().push_back(as_text(line.built_for));
   }
   if (broken)
-    for (const std::string& part : audit.not_read) {
-      table.rows.push_back({as_text(say("not read")), {}, {}, as_text(part)});
+    for (const Message& part : audit.not_read) {
+      table.rows.push_back({as_text(say("not read")), {}, {}, as_text(tr(part))});
       if (audit.any_built_for) table.rows.back().emplace_back();
     }
   return table;

@@ -171,7 +171,7 @@ std::string fix_sentence(const Fix& fix, const Snapshot& snapshot) {
 // fault of torch or of the machine that no command repairs: a command for something above it would
 // only seem to help.
 std::optional<std::string> repair_command(const Report& report) {
-  if (const auto broken = broken_environment(report.snapshot); broken && !broken->command.empty())
+  if (const auto broken = report.snapshot.broken_environment; broken && !broken->command.empty())
     return broken->command;
   if (!report.snapshot.python.present() || !report.snapshot.target_root.empty()) return std::nullopt;
   for (const Finding& finding : report.findings) {

@@ -231,9 +231,9 @@ Circumstance reported_as(Severity severity) {
 Result<Finding> finding_of(const ParsedJson& json) {
   const std::string slug = json_text(json, "cause");
   const auto cause = cause_from_slug(slug);
-  if (!cause) return Error{Errc::Unsupported, say("unknown cause \"{}\"", slug), ""};
+  if (!cause) return Error{Errc::Unsupported, message("unknown cause \"{}\"", slug), ""};
   const auto severity = severity_of(json_text(json, "severity"));
-  if (!severity) return Error{Errc::Malformed, say("a finding of {} has no severity", slug), ""};
+  if (!severity) return Error{Errc::Malformed, message("a finding of {} has no severity", slug), ""};
   Finding finding{.cause = *cause,
                   .subject = json_text(json, "subject"),
                   .module = json_text(json, "module"),
@@ -261,7 +261,7 @@ std::optional<CheckState> state_of(const std::string& word) {
 Result<Outcome> outcome_of(const ParsedJson& check, const ParsedJson& all) {
   Outcome outcome{.check = json_text(check, "check"), .question = json_text(check, "question")};
   const auto state = state_of(json_text(check, "state"));
-  if (!state) return Error{Errc::Malformed, say("the check {} has no state", outcome.check), ""};
+  if (!state) return Error{Errc::Malformed, message("the check {} has no state", outcome.check), ""};
   outcome.state = *state;
   for (const ParsedJson& place : check.at("findings")) {
     SCANKIT_TRY(Finding finding, finding_of(all.at("findings").at(whole_number<std::size_t>(place))));
@@ -292,7 +292,7 @@ Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::stri
     const ParsedJson json = ParsedJson::parse(text);
     if (json_text(json, "schema") != schema)
       return Error{Errc::Unsupported,
-                   say("its schema is \"{}\", not \"{}\"", json_text(json, "schema"), schema), ""};
+                   message("its schema is \"{}\", not \"{}\"", json_text(json, "schema"), schema), ""};
     std::vector<Outcome> outcomes;
     std::size_t told = 0;
     // A finding that belongs to no check would be lost, so the numbers must agree.
@@ -302,10 +302,10 @@ Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::stri
       outcomes.push_back(std::move(outcome));
     }
     if (told != json.at("findings").size())
-      return Error{Errc::Malformed, say("it contains findings of no check"), ""};
+      return Error{Errc::Malformed, message("it contains findings of no check"), ""};
     return outcomes;
   } catch (const ParsedJson::exception& problem) {
-    return Error{Errc::Malformed, say("it is not a complete answer: {}", problem.what()), ""};
+    return Error{Errc::Malformed, message("it is not a complete answer: {}", problem.what()), ""};
   }
 }
 

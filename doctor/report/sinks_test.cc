@@ -288,7 +288,7 @@ TEST(ReadJson, IsTheInverseOfTheAnswer) {
   for (const char* name : {"torch_symbols_resolve.old_wheel", "file_is_whole.vanished"}) {
     const Report report = report_of(name);
     const auto outcomes = outcomes_from_json(doctor_json(report), kDoctorSchema);
-    ASSERT_TRUE(outcomes) << outcomes.error().message;
+    ASSERT_TRUE(outcomes) << english(outcomes.error().message);
     Report again;
     again.snapshot = report.snapshot;
     again.outcomes = *outcomes;

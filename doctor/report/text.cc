@@ -59,7 +59,7 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
   for (const std::string& line : compared) page.line(2, line);
   for (const std::string& line : target_lines(snapshot)) page.line(2, line);
   // A reason that several facts share is printed once.
-  const bool unusable = broken_environment(snapshot).has_value() ||
+  const bool unusable = snapshot.broken_environment.has_value() ||
                         (!snapshot.python.present() && snapshot.torch.note == snapshot.python.note);
   if (!said_why_not(page, say("Python"), snapshot.python))
     page.verbatim(2, label(say("Python")) + python_in_words(snapshot.python.value));
@@ -167,11 +167,11 @@ std::string outcome_in_words(const std::string& outcome) {
 }
 
 std::string in_words(const Observation& seen) {
-  if (seen.variant == "start") return seen.message;
+  if (seen.variant == "start") return tr(seen.message);
   std::string text = what_was_tried(seen) + ": " + outcome_in_words(seen.outcome);
   if (seen.outcome == "not-run") return text + ", " + tr(seen.why_not_run);
   if (!seen.exception.empty()) text += ", " + seen.exception;
-  if (!seen.message.empty()) text += ": " + seen.message;
+  if (!seen.message.empty()) text += ": " + tr(seen.message);
   return text + (seen.file.empty() ? "" : ", " + seen.file);
 }
 

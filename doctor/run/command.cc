@@ -30,11 +30,11 @@ bool is_directory(const std::string& path) {
 NotStarted missing_interpreter(const std::string& file) {
   const auto line = shebang(file);
   if (line.empty())
-    return {{Errc::NotFound, say("cannot run {}: the loader that it names does not exist", file),
-             say("it was built for another system")},
+    return {{Errc::NotFound, message("cannot run {}: the loader that it names does not exist", file),
+             message("it was built for another system")},
             kNotExecutable};
-  return {{Errc::NotFound, say("cannot run {}: its interpreter {} does not exist", file, line.front()),
-           say("create the environment again: it was moved, or its Python was removed")},
+  return {{Errc::NotFound, message("cannot run {}: its interpreter {} does not exist", file, line.front()),
+           message("create the environment again: it was moved, or its Python was removed")},
           kNotExecutable};
 }
 
@@ -43,18 +43,18 @@ NotStarted why_not_started(const std::string& word, int number) {
   const std::string file = command_file(word, path == nullptr ? "/bin:/usr/bin" : path, current_directory());
   if (number == ENOENT && !file.empty()) return missing_interpreter(file);
   if (number == ENOENT && word.find(' ') != std::string::npos)
-    return {{Errc::NotFound, say("command not found: '{}'", word),
-             say("write the command and its arguments as separate words, without quotes around them")},
+    return {{Errc::NotFound, message("command not found: '{}'", word),
+             message("write the command and its arguments as separate words, without quotes around them")},
             kNotFound};
   if (number == ENOENT || number == ENOTDIR)
-    return {{Errc::NotFound, say("command not found: {}", word), ""}, kNotFound};
+    return {{Errc::NotFound, message("command not found: {}", word), ""}, kNotFound};
   if (is_directory(file))
-    return {{Errc::PermissionDenied, say("cannot run {}: it is a directory", word), ""}, kNotExecutable};
+    return {{Errc::PermissionDenied, message("cannot run {}: it is a directory", word), ""}, kNotExecutable};
   if (number == EACCES)
-    return {{Errc::PermissionDenied, say("cannot run {}: permission denied", word),
-             say("a program must be executable: chmod +x {}", shell_quoted(file))},
+    return {{Errc::PermissionDenied, message("cannot run {}: permission denied", word),
+             message("a program must be executable: chmod +x {}", shell_quoted(file))},
             kNotExecutable};
-  return {{Errc::Io, say("cannot run {}: {}", word, std::strerror(number)), ""}, kNotExecutable};
+  return {{Errc::Io, message("cannot run {}: {}", word, std::strerror(number)), ""}, kNotExecutable};
 }
 
 // In the child. Returns errno; execvp(3) gives a script without "#!" to /bin/sh, as shells do.

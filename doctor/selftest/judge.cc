@@ -75,7 +75,7 @@ Trial judge(const SelftestFault& fault, const std::optional<ProcessResult>& impo
   }
   trial.judgement = Judgement::Failed;
   if (!doctor) {
-    trial.why = doctor.error().message;
+    trial.why = tr(doctor.error().message);
   } else if (doctor->timed_out || doctor->signal != 0) {
     trial.why = doctor->timed_out ? say("doctor gave no answer in time")
                                   : say("doctor was killed by signal {}", doctor->signal);

@@ -41,7 +41,7 @@ Result<Scratch> make_scratch(const Snapshot& facts, const std::string& folder, b
                                   "\ninclude-system-site-packages = false\nversion = " + python.version +
                                   "\n"));
   if (::symlink(python.executable.c_str(), scratch.python.c_str()) != 0)
-    return Error{Errc::Io, say("cannot make the link {}", scratch.python), ""};
+    return Error{Errc::Io, message("cannot make the link {}", scratch.python), ""};
   // A line of a .pth file is appended to sys.path (site.py), so the site-packages directory that contains
   // torch becomes visible.
   if (torch) {

@@ -137,8 +137,8 @@ namespace {
 Result<std::unique_ptr<MoCatalogue>> opened(std::string bytes, const std::string& name) {
   auto catalogue = std::make_unique<MoCatalogue>(std::move(bytes));
   if (const std::string problem = catalogue->problem(); !problem.empty())
-    return Error{Errc::Malformed, say("{} is not a catalogue of translations: {}", name, problem),
-                 say("create it with msgfmt from a .po file")};
+    return Error{Errc::Malformed, message("{} is not a catalogue of translations: {}", name, problem),
+                 message("create it with msgfmt from a .po file")};
   return catalogue;
 }
 

@@ -88,8 +88,8 @@ Result<std::unique_ptr<Language>> choose_language(const std::string& wish, const
   add_names(wish, names);
   for (const std::string& code : names)
     if (auto language = compiled_language(code)) return language;
-  return Error{Errc::InvalidArgument, say("--lang {}: no such translation", wish),
-               say("available: {}; or give a .mo file", list_of_languages())};
+  return Error{Errc::InvalidArgument, message("--lang {}: no such translation", wish),
+               message("available: {}; or give a .mo file", list_of_languages())};
 }
 
 std::string take_language_option(std::vector<std::string>& words) {

@@ -89,8 +89,8 @@ Tally read_names(const SymbolIndex& symbol_index, const BuiltForInput& input) {
 }
 
 // "at::empty(...): exported by torch 2.1-2.3".
-std::string exported_line(const SymbolIndex& symbol_index, const Tally::Known& known) {
-  return say("{}: exported by torch {}", demangle(*known.name), runs_in_words(symbol_index, known.set));
+Message exported_line(const SymbolIndex& symbol_index, const Tally::Known& known) {
+  return message("{}: exported by torch {}", demangle(*known.name), runs_in_words(symbol_index, known.set));
 }
 
 // Adds the evidence for both ends: a name that the release before the first lacks, and one that the release
@@ -110,9 +110,13 @@ void name_the_bounds(const SymbolIndex& symbol_index, const Tally& tally, BuiltF
 
 void name_the_unknown(const Tally& tally, BuiltFor& built_for) {
   if (tally.unknown == 0) return;
-  built_for.evidence.push_back(count_names(tally.unknown) +
-                               " in torch's namespaces that no known release exports, such as " +
-                               demangle(tally.first_unknown) + ": another library, or another torch");
+  built_for.evidence.push_back(
+      message_n(tally.unknown,
+                "{} symbol in torch's namespaces that no known release exports, such "
+                "as {}: another library, or another torch",
+                "{} symbols in torch's namespaces that no known release exports, such "
+                "as {}: another library, or another torch",
+                tally.unknown, demangle(tally.first_unknown)));
 }
 
 // The run of releases in the set that lies nearest to the one.
@@ -217,10 +221,6 @@ std::string built_for_words(const BuiltFor& built_for) {
                                                       : *built_for.torch_min + "-" + *built_for.torch_max;
 }
 
-std::string count_names(unsigned count) {
-  return std::to_string(count) + (count == 1 ? " symbol" : " symbols");
-}
-
 // Goes by the most specific reason. The sentence follows the range in the report.
 Message why_not_narrower(const BuiltFor& built_for) {
   if (built_for.releases.size() == 1 && built_for.torch_min && built_for.torch_max) return "";
@@ -266,7 +266,7 @@ void take_facts(const BuiltFor& file, BuiltFor& together) {
 }
 
 void take_evidence(const BuiltFor& file, BuiltFor& together) {
-  for (const std::string& line : file.evidence) together.evidence.push_back(file.file + ": " + line);
+  for (const Message& line : file.evidence) together.evidence.push_back(message("{}: {}", file.file, line));
 }
 
 // The first file that reaches no lower than the answer, and the first that reaches no higher.
@@ -318,7 +318,7 @@ BuiltFor date_together(const SymbolIndex& symbol_index, const std::string& name,
         message("its files were built for different releases of torch: no known one matches all");
     for (const BuiltFor& file : files)
       if (const std::string words = built_for_words(file); !words.empty())
-        together.evidence.push_back(file.file + ": torch " + words);
+        together.evidence.push_back(message("{}: torch {}", file.file, words));
   } else {
     take_bounds(symbol_index, fits, together);
     together.why_not_narrower = why_not_narrower(together);

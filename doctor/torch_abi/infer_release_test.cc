@@ -58,8 +58,8 @@ TEST(Date, IntersectsWhatTheNamesAllow) {
   EXPECT_EQ(built_for.why_not_narrower.english(), "");
   EXPECT_EQ(built_for.torch_names, 2u);
   ASSERT_EQ(built_for.evidence.size(), 2u);
-  EXPECT_EQ(built_for.evidence[0], "at::newish(): exported by torch 2.6 or newer");
-  EXPECT_EQ(built_for.evidence[1], "at::gone(): exported by torch 2.6 or older");
+  EXPECT_EQ(english(built_for.evidence[0]), "at::newish(): exported by torch 2.6 or newer");
+  EXPECT_EQ(english(built_for.evidence[1]), "at::gone(): exported by torch 2.6 or older");
 }
 
 TEST(Date, EndsThatTouchTheTableAreOpen) {
@@ -98,7 +98,7 @@ TEST(Date, UnknownNamesAreToldAndDoNotNarrow) {
   const BuiltFor built_for = date({"_ZN2at4goneEv", "_ZN2at8sidewaysEv"});
   EXPECT_EQ(built_for_words(built_for), "2.6 or older");
   EXPECT_EQ(built_for.unknown_names, 1u);
-  EXPECT_NE(built_for.evidence.back().find("at::sideways()"), std::string::npos);
+  EXPECT_NE(english(built_for.evidence.back()).find("at::sideways()"), std::string::npos);
   const BuiltFor strange = date({"_ZN2at8sidewaysEv"});
   EXPECT_FALSE(strange.dated);
   EXPECT_NE(strange.why_not_narrower.english().find("no known release exports any"), std::string::npos);
@@ -118,7 +118,7 @@ TEST(Date, ABracketIsSeenFromTheReleaseThatExportsMost) {
   EXPECT_TRUE(built_for.between_known_releases);
   EXPECT_EQ(built_for_words(built_for), "between 2.5 and 2.6");
   ASSERT_EQ(built_for.evidence.size(), 2u);
-  EXPECT_TRUE(built_for.evidence[0].starts_with("at::oldname(")) << built_for.evidence[0];
+  EXPECT_TRUE(english(built_for.evidence[0]).starts_with("at::oldname(")) << built_for.evidence[0];
 }
 
 // As a set-up script with -D_GLIBCXX_USE_CXX11_ABI=0 makes them of any torch's headers.
@@ -126,7 +126,8 @@ TEST(Date, OldStringsAloneRuleNothingOut) {
   EXPECT_EQ(built_for_words(date({"_ZN2at5namedESs"}, "old")), "");
   const BuiltFor later = date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old");
   EXPECT_EQ(built_for_words(later), "2.6 or newer");
-  EXPECT_NE(later.evidence.back().find("in the package index that is torch 2.6 or older"), std::string::npos);
+  EXPECT_NE(english(later.evidence.back()).find("in the package index that is torch 2.6 or older"),
+            std::string::npos);
   EXPECT_EQ(built_for_words(date({"_ZN2at4lastEv", "_ZN2at5namedESs"}, "old")), "2.8 or newer");
 }
 
@@ -154,8 +155,8 @@ TEST(Date, OldStringsWithTheMarkOfAnOldTorchEndWithTheIndexsLastRelease) {
   // A torch that somebody made with the old strings of a release that has none: the names stand.
   const BuiltFor strange = date({"_ZN2at4lastEv", "_ZN2at5namedESs"}, "old", "", mark);
   EXPECT_EQ(built_for_words(strange), "2.8 or newer");
-  EXPECT_TRUE(std::ranges::any_of(strange.evidence, [](const std::string& line) {
-    return line.find("another channel") != std::string::npos;
+  EXPECT_TRUE(std::ranges::any_of(strange.evidence, [](const Message& line) {
+    return line.english().find("another channel") != std::string::npos;
   }));
 }
 
@@ -175,7 +176,7 @@ TEST(Date, NewStringsRuleNothingOut) {
   // An old API with new strings, as conda had it: known by the name's twin, and by its demangled form.
   const BuiltFor conda = date({std::string("_ZN2at7oldnameE") + kModern}, "new");
   EXPECT_EQ(built_for_words(conda), "2.5 or older");
-  EXPECT_NE(conda.evidence.back().find("conda"), std::string::npos);
+  EXPECT_NE(english(conda.evidence.back()).find("conda"), std::string::npos);
   EXPECT_EQ(built_for_words(date({"_ZN2at4goneEv", modern}, "new")), "2.6 or older");
 }
 
@@ -183,7 +184,8 @@ TEST(Date, TheFilesPythonNarrows) {
   // One before the index's first, for other channels; and no upper end.
   const BuiltFor built_for = date({"_ZN2at10always_newEv"}, "neutral", "cpython-314-x86_64-linux-gnu");
   EXPECT_EQ(built_for_words(built_for), "2.6 or newer");
-  EXPECT_EQ(built_for.evidence.back(), "torch 2.7 is the first in the package index with wheels for cp314");
+  EXPECT_EQ(english(built_for.evidence.back()),
+            "torch 2.7 is the first in the package index with wheels for cp314");
   EXPECT_EQ(built_for_words(date({"_ZN2at10always_newEv"}, "neutral", "cpython-39-x86_64-linux-gnu")), "");
   EXPECT_EQ(built_for_words(date({"_ZN2at10always_newEv"}, "neutral", "abi3")), "");
   EXPECT_EQ(built_for_words(date({"_ZN2at10always_newEv"}, "neutral", "cpython-377-x86_64-linux-gnu")), "");
@@ -195,10 +197,10 @@ TEST(Date, PybindIsToldAndRulesNothingOut) {
   const BuiltFor later = date({"THPVariableClass"}, "neutral", "", v11);
   EXPECT_EQ(built_for_words(later), "");
   ASSERT_FALSE(later.evidence.empty());
-  EXPECT_NE(later.evidence.back().find("torch 2.8 or newer contains a pybind11 with that number,"),
+  EXPECT_NE(english(later.evidence.back()).find("torch 2.8 or newer contains a pybind11 with that number,"),
             std::string::npos);
   // Number 5 is what 2.4 to 2.7 have on a later Python.
-  EXPECT_NE(date({"THPVariableClass"}, "neutral", "", v5).evidence.back().find("torch 2.7 or older"),
+  EXPECT_NE(english(date({"THPVariableClass"}, "neutral", "", v5).evidence.back()).find("torch 2.7 or older"),
             std::string::npos);
   EXPECT_EQ(built_for_words(date({"_ZN2at6newishEv", "_ZN2at5namedESs"}, "old", "", v11)), "2.6 or newer");
 }
@@ -241,8 +243,8 @@ TEST(Date, TheBoundsOfAWheelNameTheirFile) {
   upper.glibc_min = "2.28";
   const BuiltFor together = date_together(symbol_index, "x.whl", {lower, upper, date({"printf"})});
   ASSERT_EQ(together.evidence.size(), 2u);
-  EXPECT_EQ(together.evidence[0], "lower.so: at::newish(): exported by torch 2.6 or newer");
-  EXPECT_EQ(together.evidence[1], "upper.so: at::gone(): exported by torch 2.6 or older");
+  EXPECT_EQ(english(together.evidence[0]), "lower.so: at::newish(): exported by torch 2.6 or newer");
+  EXPECT_EQ(english(together.evidence[1]), "upper.so: at::gone(): exported by torch 2.6 or older");
   EXPECT_EQ(together.glibc_min, "2.28");
   EXPECT_EQ(together.together, 2u);
 }

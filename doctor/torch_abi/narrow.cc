@@ -13,11 +13,11 @@ namespace {
 
 // A fact that is not a name narrows only where something is
 // left: it may be true of a build of another channel.
-void narrow(Set& fits, Set by, const std::string& line, BuiltFor& built_for) {
+void narrow(Set& fits, Set by, const Message& line, BuiltFor& built_for) {
   if (fits == 0 || (fits & by) == fits) return;
   if ((fits & by) == 0) {
     built_for.evidence.push_back(
-        line + "; no release of the package index has both: built for a torch of another channel");
+        message("{}; no release of the package index has both: built for a torch of another channel", line));
     return;
   }
   fits &= by;
@@ -67,19 +67,20 @@ void narrow_by_old_strings(const SymbolIndex& symbol_index, const BuiltForInput&
                            BuiltFor& built_for) {
   const std::string range = range_words(symbol_index, old);
   if (is_marked_by_an_old_torch(input))
-    return narrow(fits, old,
-                  say("it is built with the old std::string and marked {}, like modules built for torch {} "
-                      "of the package index",
-                      input.pybind_internals, range),
-                  built_for);
+    return narrow(
+        fits, old,
+        message("it is built with the old std::string and marked {}, like modules built for torch {} "
+                "of the package index",
+                input.pybind_internals, range),
+        built_for);
   if (is_built_on_el7(input))
     return narrow(
         fits, old,
-        say("it is built on Enterprise Linux 7 (manylinux2014 or older), which of the releases in the "
-            "package index only torch {} supports",
-            range),
+        message("it is built on Enterprise Linux 7 (manylinux2014 or older), which of the releases in the "
+                "package index only torch {} supports",
+                range),
         built_for);
-  built_for.evidence.push_back(say(
+  built_for.evidence.push_back(message(
       "it is built with the old std::string: in the package index that is torch {}; for another release it "
       "was built with -D_GLIBCXX_USE_CXX11_ABI=0",
       range));
@@ -102,11 +103,10 @@ const std::string* line_without(const SymbolIndex& lines, const BuiltForInput& i
   return found == input.header_lines.end() ? nullptr : &*found;
 }
 
-std::string header_evidence(const SymbolIndex& symbol_index, const SymbolIndex& lines,
-                            const std::string& line) {
+Message header_evidence(const SymbolIndex& symbol_index, const SymbolIndex& lines, const std::string& line) {
   const auto known = lines.find(line);
-  return say("{}: the headers of torch {} have an assertion there, and the file contains it", line,
-             runs_in_words(symbol_index, known ? known->exact : 0));
+  return message("{}: the headers of torch {} have an assertion there, and the file contains it", line,
+                 runs_in_words(symbol_index, known ? known->exact : 0));
 }
 
 }  // namespace
@@ -117,14 +117,14 @@ void narrow_by_headers(const SymbolIndex& symbol_index, const SymbolIndex& heade
   const Set by = releases_with_lines(header_lines, input.header_lines) & all_releases(symbol_index);
   if (by == 0) {
     built_for.evidence.push_back(
-        say("its assertions are on lines of torch's headers that no known release has together: it was "
-            "compiled with the headers of a nightly, vendor or modified torch"));
+        message("its assertions are on lines of torch's headers that no known release has together: it was "
+                "compiled with the headers of a nightly, vendor or modified torch"));
     return;
   }
   const Set left = fits & by;
   if (left == fits) return;
   if (left == 0) {
-    built_for.evidence.push_back(say(
+    built_for.evidence.push_back(message(
         "it was compiled with the headers of torch {}, which does not export all the symbols that it needs: "
         "modified headers, or several libraries in one file",
         runs_in_words(symbol_index, by)));
@@ -154,8 +154,8 @@ void narrow_by_python(const SymbolIndex& symbol_index, const BuiltForInput& inpu
   if (with_wheels == 0 || oldest(with_wheels) == 0) return;
   const std::size_t first = oldest(with_wheels);
   narrow(fits, all_releases(symbol_index) & ~((Set{1} << (first - 1)) - 1),
-         say("torch {} is the first in the package index with wheels for {}",
-             symbol_index.releases()[first].minor, python),
+         message("torch {} is the first in the package index with wheels for {}",
+                 symbol_index.releases()[first].minor, python),
          built_for);
 }
 
@@ -172,16 +172,16 @@ void narrow_by_strings(const SymbolIndex& symbol_index, const BuiltForInput& inp
     return narrow_by_old_strings(symbol_index, input, old, fits, built_for);
   if (input.string_abi == "new" && (fits & old) != 0)
     built_for.evidence.push_back(
-        say("it is built with the new std::string: in the package index that is torch {}, in conda and "
-            "other channels every release",
-            range_words(symbol_index, modern)));
+        message("it is built with the new std::string: in the package index that is torch {}, in conda and "
+                "other channels every release",
+                range_words(symbol_index, modern)));
 }
 
 // Told and not used: a module may be built with a pybind11 of its own, and some are (fairseq2n).
 void tell_pybind(const SymbolIndex& symbol_index, const BuiltForInput& input, Set fits, BuiltFor& built_for) {
   const Set by = pybind_releases(symbol_index, input);
   if (by != 0 && (fits & by) != fits)
-    built_for.evidence.push_back(say(
+    built_for.evidence.push_back(message(
         "its pybind11 internals are {}: torch {} contains a pybind11 with that number, but a module may use "
         "its own",
         input.pybind_internals, range_words(symbol_index, by)));

@@ -40,6 +40,5 @@ Set releases_where(const SymbolIndex& symbol_index, Predicate fits) {
 // newest known release stays unset: unknown releases beyond it may fit as well.
 void take_bounds(const SymbolIndex& symbol_index, Set fits, BuiltFor& built_for);
 Message why_not_narrower(const BuiltFor& built_for);
-std::string count_names(unsigned count);  // "1 name", "3 names"
 
 }  // namespace scankit

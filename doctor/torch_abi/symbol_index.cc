@@ -16,8 +16,8 @@ extern "C" const char scankit_torch_abi_headers[], scankit_torch_abi_headers_end
 namespace scankit {
 namespace {
 
-Error malformed(const std::string& what) {
-  return {Errc::Malformed, "the symbol index is damaged: " + what,
+Error malformed(const Message& what) {
+  return {Errc::Malformed, message("the symbol index is damaged: {}", what),
           "make it again with ci/scripts/release/symbol_index.sh"};
 }
 

@@ -16,7 +16,7 @@ std::string small_symbol_index() {
 
 TEST(SymbolIndex, FindsWhatWasWrittenAndNothingElse) {
   const auto symbol_index = SymbolIndex::parse(small_symbol_index());
-  ASSERT_TRUE(symbol_index) << symbol_index.error().message;
+  ASSERT_TRUE(symbol_index) << english(symbol_index.error().message);
   EXPECT_EQ(symbol_index->size(), 300u);
   EXPECT_EQ(symbol_index->releases()[2].minor, "2.3");
   EXPECT_TRUE(symbol_index->releases()[2].new_strings);

@@ -49,7 +49,7 @@ Snapshot machine() {
 
 Report report_of(const Snapshot& snapshot, const std::string& yaml) {
   const auto spec = parse_spec("schema: 1\n" + yaml, "s.yaml");
-  EXPECT_TRUE(spec) << spec.error().message;
+  EXPECT_TRUE(spec) << english(spec.error().message);
   Report report;
   report.asked = Asked::Drift;
   report.compared_with = {{"spec", "s.yaml"}};
@@ -306,7 +306,7 @@ TEST(SpecCheck, SaysWhichLineDemandsItInEveryReport) {
 
 TEST(SpecMachine, HasTheGpusAndTheOldestDriverOfTheSpec) {
   const auto there = machine_of_spec("schema: 1\ndriver: \">=580.65.06\"\ngpus: [sm_90, sm_100]\n", "s.yaml");
-  ASSERT_TRUE(there) << there.error().message;
+  ASSERT_TRUE(there) << english(there.error().message);
   ASSERT_EQ(there->gpus.value.size(), 2U);
   EXPECT_EQ(there->gpus.value[1].sm, "100");
   EXPECT_EQ(there->driver.value.version, "580.65.06");

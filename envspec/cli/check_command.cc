@@ -78,7 +78,7 @@ Report judged(const Demands& demands, const Subject& subject) {
 // Adds the hint that helps a first-time user.
 Error no_spec(const Error& error) {
   if (error.code != Errc::NotFound || !error.hint.empty()) return error;
-  return {error.code, error.message, say("scankit env init writes one; --spec selects another")};
+  return {error.code, error.message, message("scankit env init writes one; --spec selects another")};
 }
 
 }  // namespace

@@ -88,11 +88,12 @@ void choose_installers(const Host& host, const Snapshot& snapshot, ResolveReques
 // index is asked.
 Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subject, const std::string& out) {
   if (subject.host == nullptr)
-    return Error{Errc::InvalidArgument, say("a snapshot contains no files, so nothing can be hashed"),
-                 say("lock on the machine itself, or an image with --root")};
+    return Error{Errc::InvalidArgument, message("a snapshot contains no files, so nothing can be hashed"),
+                 message("lock on the machine itself, or an image with --root")};
   if (!subject.snapshot.python.present())
-    return Error{Errc::InvalidArgument, say("no environment to lock: {}", tr(subject.snapshot.python.note)),
-                 say("choose one with --python")};
+    return Error{Errc::InvalidArgument,
+                 message("no environment to lock: {}", tr(subject.snapshot.python.note)),
+                 message("choose one with --python")};
   SCANKIT_TRY(const std::string spec, hash_of_spec(options.spec));
   SCANKIT_TRY(const std::string cache, usable_cache_folder(options.cache_dir));
   EnvironmentLock lock = lock_facts(subject.snapshot);
@@ -137,11 +138,7 @@ int run_env_lock(const EnvLockOptions& options) {
   for (const Message& note : subject->notes) progress_note(tr(note));
   if (subject->status != 0) return subject->status;
   const std::string out = options.out.empty() ? kLockFile : options.out;
-  Result<EnvironmentLock> lock = EnvironmentLock{};
-  {
-    const Speaking facts_are_english(nullptr);  // the reasons in it: the same file in every language
-    lock = make(options, *subject, out);
-  }
+  const auto lock = make(options, *subject, out);
   if (lock && out == "-") {
     std::cout << lock_to_json(*lock);
     return kExitClean;

@@ -47,8 +47,8 @@ int run_env_init(const EnvInitOptions& options) {
   const std::string path = path_normalize(path_join(current_directory(), out));
   // Asked before the environment is looked at, which takes longer.
   if (out != "-" && !options.force && is_there(path)) {
-    report_error({Errc::InvalidArgument, say("{} already exists, and nothing was written", out),
-                  say("--force overwrites it, --out FILE writes another file")});
+    report_error({Errc::InvalidArgument, message("{} already exists, and nothing was written", out),
+                  message("--force overwrites it, --out FILE writes another file")});
     return kExitUsage;
   }
   SubjectOptions asked = options.subject;
@@ -61,8 +61,8 @@ int run_env_init(const EnvInitOptions& options) {
   if (subject->status != kExitClean) return subject->status;
   if (!subject->snapshot.python.present()) {
     report_error({Errc::NotFound,
-                  say("no environment to describe: {}", why_missing(subject->snapshot.python)),
-                  say("choose one with --python")});
+                  message("no environment to describe: {}", why_missing(subject->snapshot.python)),
+                  message("choose one with --python")});
     return kExitUsage;
   }
   const DerivedSpec derived = derive_spec(subject->facts);
@@ -89,13 +89,13 @@ Result<void> pack(const Subject& subject, const LockedDistribution& locked, cons
   const Distribution* installed = find_distribution(subject.snapshot.distributions.value, locked.name);
   if (installed == nullptr || subject.host == nullptr)
     return Error{Errc::NotFound,
-                 say("{}=={} was built here and is no longer installed", locked.name, locked.version),
-                 say("put its wheel {} with sha256 {} into {}", locked.artifact->file,
-                     locked.artifact->sha256, folder)};
+                 message("{}=={} was built here and is no longer installed", locked.name, locked.version),
+                 message("put its wheel {} with sha256 {} into {}", locked.artifact->file,
+                         locked.artifact->sha256, folder)};
   SCANKIT_TRY(const RepackedWheel wheel, repack(*subject.host, *installed));
   if (sha256_hex(wheel.bytes) != locked.artifact->sha256)
-    return Error{Errc::Conflict, say("{} was changed since it was locked", locked.name),
-                 say("lock again: scankit env lock")};
+    return Error{Errc::Conflict, message("{} was changed since it was locked", locked.name),
+                 message("lock again: scankit env lock")};
   SCANKIT_CHECK(make_directories(folder));
   return write_file_atomically(path, wheel.bytes);
 }
@@ -107,8 +107,8 @@ Result<void> pack_all(const EnvExportOptions& options, const EnvironmentLock& lo
   if (here.empty()) return {};
   if (options.out.empty() || options.out == "-")
     return Error{Errc::InvalidArgument,
-                 say("{} was built here, and its wheel must be next to the export", here[0]->name),
-                 say("choose a file with --out")};
+                 message("{} was built here, and its wheel must be next to the export", here[0]->name),
+                 message("choose a file with --out")};
   SCANKIT_TRY(const Subject subject, look_at(options.subject));
   for (const LockedDistribution* one : here) SCANKIT_CHECK(pack(subject, *one, folder));
   return {};
@@ -131,12 +131,13 @@ Result<void> check_whole(const Exported& exported, bool partial) {
   const bool not_asked = std::ranges::any_of(exported.left_out, says_that_no_index_answered);
   return Error{
       Errc::InvalidArgument,
-      say_n(exported.left_out.size(),
-            "{} package cannot be installed again from this lock, so nothing was written",
-            "{} packages cannot be installed again from this lock, so nothing was written",
-            exported.left_out.size()),
-      not_asked ? say("run scankit env lock where the index can be reached, or leave them out with --partial")
-                : say("--partial leaves them out")};
+      message_n(exported.left_out.size(),
+                "{} package cannot be installed again from this lock, so nothing was written",
+                "{} packages cannot be installed again from this lock, so nothing was written",
+                exported.left_out.size()),
+      not_asked
+          ? message("run scankit env lock where the index can be reached, or leave them out with --partial")
+          : message("--partial leaves them out")};
 }
 
 Result<void> write(const EnvExportOptions& options) {

@@ -75,7 +75,7 @@ std::optional<Difference> compare_field(const std::string& field, const Side& le
   // Fields of an extension that one side lacks are covered by compare_extensions().
   const bool in_both = left.extensions.contains(extension) && right.extensions.contains(extension);
   if (!extension.empty() && !in_both) return std::nullopt;
-  const std::string& unknown = one.why_unknown.empty() ? other.why_unknown : one.why_unknown;
+  const Message& unknown = one.why_unknown.empty() ? other.why_unknown : one.why_unknown;
   if (!unknown.empty()) return Difference{field, one.text, other.text, unknown};
   const auto same = in_left && in_right ? agree(one, other) : std::optional(false);
   if (same && *same) return std::nullopt;
@@ -103,13 +103,16 @@ void redact(const Owner& owner, Side& left, Side& right, std::vector<Difference>
   TextRedactor redactor;
   std::vector<std::string*> texts = {&left.name, &right.name};
   for (Difference& one : all)
-    for (std::string* text : {&one.left, &one.right, &one.why_unknown}) texts.push_back(text);
+    for (std::string* text : {&one.left, &one.right}) texts.push_back(text);
   for (const std::string* text : texts) {
     if (redaction::is_ipv4(*text)) redactor.learn_fact(*text);  // a version: no field is an address
     redactor.learn_from(*text);
   }
+  for (const Difference& one : all) redactor.learn_from(one.why_unknown.english());
   learn(redactor, owner);
-  for (std::string* text : texts) *text = redactor.clean(std::move(*text));
+  const auto clean = [&](std::string& text) { text = redactor.clean(std::move(text)); };
+  for (std::string* text : texts) clean(*text);
+  for (Difference& one : all) one.why_unknown.change_texts(clean);
 }
 
 std::string diff_text(const Side& left, const Side& right, const std::vector<Difference>& all) {
@@ -144,7 +147,7 @@ std::string diff_json(const Side& left, const Side& right, const std::vector<Dif
             {"unknown", Json::array()}};
   for (const Difference& one : all) {
     Json entry{{"field", one.field}, {"left", or_null(one.left)}, {"right", or_null(one.right)}};
-    if (!one.why_unknown.empty()) entry["why"] = one.why_unknown;
+    if (!one.why_unknown.empty()) entry["why"] = one.why_unknown.english();
     json[one.why_unknown.empty() ? "differences" : "unknown"].push_back(std::move(entry));
   }
   return json_document(json);

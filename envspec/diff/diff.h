@@ -18,11 +18,11 @@
 namespace scankit {
 
 struct DiffOperand {
-  std::string text;         // "2.11.0+cu130"; "" where there is none
-  VersionRange range;       // of a spec: what will do
-  bool whole = true;        // false: a list of which the other side may have more
-  std::string why_unknown;  // it should be readable, and was not
-  std::string extension;    // whose field it is; "" for none
+  std::string text;       // "2.11.0+cu130"; "" where there is none
+  VersionRange range;     // of a spec: what will do
+  bool whole = true;      // false: a list of which the other side may have more
+  Message why_unknown;    // it should be readable, and was not
+  std::string extension;  // whose field it is; "" for none
 };
 struct Side {
   std::string name;                              // as the user named it
@@ -47,7 +47,7 @@ void put_files(Side& side, const std::string& cache_dir);
 // One row of the output. `field` is a name of Side::values.
 struct Difference {
   std::string field, left, right;  // "" where that side has none
-  std::string why_unknown;         // it could not be compared
+  Message why_unknown;             // it could not be compared
 };
 // Fields by name. A spec says nothing of what it does not name, and takes what its ranges take. Packages that
 // only one side has differ, and so do compiled files where both sides tell of all of theirs; of extensions

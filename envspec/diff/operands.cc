@@ -38,7 +38,7 @@ void put(Side& side, const std::string& name, const std::string& text) {
 template <class T>
 bool put_known(Side& side, const std::string& name, const Probed<T>& fact) {
   const bool unknown = fact.state == ProbeState::Failed || fact.state == ProbeState::NotRun;
-  if (unknown) side.values[name].why_unknown = tr(why_missing(fact));
+  if (unknown) side.values[name].why_unknown = why_missing(fact);
   return fact.present();
 }
 
@@ -143,7 +143,7 @@ Result<Side> of_environment(const std::string& python) {
   SubjectOptions options;
   options.python = python;
   SCANKIT_TRY(Subject subject, look_at(options));
-  if (!subject.snapshot.python.present()) return Error{Errc::NotFound, tr(subject.snapshot.python.note), ""};
+  if (!subject.snapshot.python.present()) return Error{Errc::NotFound, subject.snapshot.python.note, ""};
   Side side = operand_of_facts(subject.facts);
   side.kind = "environment";
   side.here = std::make_shared<const Subject>(std::move(subject));
@@ -167,8 +167,8 @@ Result<Side> of_json(const std::string& text, const std::string& path) {
   auto snapshot = snapshot_from_json(text);
   if (!snapshot)
     return Error{snapshot.error().code,
-                 say("{} is neither a lock nor a snapshot: {}", path, snapshot.error().message),
-                 say("make one with scankit env lock or scankit snapshot")};
+                 message("{} is neither a lock nor a snapshot: {}", path, snapshot.error().message),
+                 message("make one with scankit env lock or scankit snapshot")};
   Side side = operand_of_facts(facts_of(*snapshot));
   side.kind = "snapshot";
   return side;
@@ -191,8 +191,8 @@ Result<Side> read_operand(const std::string& path) {
   const std::string place = path_normalize(path_join(current_directory(), path));
   const auto info = make_real_host()->stat(place);
   if (!info)
-    return Error{Errc::NotFound, say("{} does not exist", path),
-                 say("give a spec, a lock, a snapshot, a Python or its directory")};
+    return Error{Errc::NotFound, message("{} does not exist", path),
+                 message("give a spec, a lock, a snapshot, a Python or its directory")};
   constexpr unsigned kExecutable = 0111;
   // A program is taken for a Python, a directory for a virtual environment or a prefix.
   const bool environment = info->kind == FileKind::Directory ||
@@ -218,7 +218,7 @@ void put_files(Side& side, const std::string& cache_dir) {
       value.why_unknown = hashed[i].sha256.error().message;
   }
   // A directory that could not be read makes one unknown field "files".
-  for (const std::string& unreadable : placed.unreadable) side.values["files"].why_unknown = unreadable;
+  for (const Message& unreadable : placed.unreadable) side.values["files"].why_unknown = unreadable;
   side.tells_files = true;
 }
 
@@ -261,8 +261,7 @@ void also_look_for(const Host& host, const std::vector<std::string>& wanted, Sna
     more.push_back(module);
   }
   if (more.empty() || !snapshot.extensions.present()) return;
-  std::vector<std::string> torch_missing;
-  const Speaking facts_are_english(nullptr);
+  std::vector<TorchNeed> torch_missing;
   auto found = probe_extensions(host, snapshot, more, torch_missing);
   std::ranges::move(found.value, std::back_inserter(snapshot.extensions.value));
   if (!found.present()) snapshot.extensions.state = found.state;
@@ -291,7 +290,7 @@ Result<Subject> look_at_files(const SubjectOptions& options) {
   subject.host = make_real_host(asked.root);
   asked.ask_nvml = needs_nvml(*subject.host);
   SCANKIT_TRY(Facts gathered, gather(asked));
-  if (const auto broken = broken_environment(gathered.snapshot)) return error_of(*broken);
+  if (const auto broken = gathered.snapshot.broken_environment) return error_of(*broken);
   subject.snapshot = std::move(gathered.snapshot);
   subject.notes = std::move(gathered.notes);
   subject.status = gathered.status;
@@ -311,7 +310,6 @@ Result<Subject> look_at(const SubjectOptions& options) {
     SCANKIT_TRY(subject.snapshot, stored_snapshot(options.from));
     subject.snapshot.read_from = options.from;
   }
-  const Speaking facts_are_english(nullptr);
   subject.facts = facts_of(subject.snapshot);
   return subject;
 }

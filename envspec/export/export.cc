@@ -43,8 +43,8 @@ Result<Exported> export_lock(const EnvironmentLock& lock, const std::string& for
   if (format == "pylock") return export_pylock(lock);
   if (format == "conda") return export_conda(lock);
   if (format == "dockerfile") return export_dockerfile(lock);
-  return Error{Errc::InvalidArgument, say("{} is not an export format", format),
-               say("use requirements, pylock, conda or dockerfile")};
+  return Error{Errc::InvalidArgument, message("{} is not an export format", format),
+               message("use requirements, pylock, conda or dockerfile")};
 }
 
 namespace {

@@ -120,7 +120,7 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
   IndexRun answer;
   const auto ran = run_process(request);
   if (!ran) {
-    answer.said = ran.error().message;
+    answer.said = english(ran.error().message);
     return answer;
   }
   answer.ok = ran->ok();
@@ -133,9 +133,9 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
 IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
                  std::chrono::milliseconds node_deadline, const Looked& looked) {
   const auto folder = TemporaryDirectory::create("scankit-index");
-  if (!folder) return {.said = folder.error().message};
+  if (!folder) return {.said = english(folder.error().message)};
   if (auto written = write_questions(folder->path() + "/questions.txt", questions); !written)
-    return {.said = written.error().message};
+    return {.said = english(written.error().message)};
   const auto end = std::chrono::steady_clock::now() + node_deadline;
   IndexRun answer = run_installer(pip_words(pip, folder->path(), true), "", node_deadline, looked);
   // fast-deps is an experiment that pip may drop (its option parser then says "invalid choice"). It also
@@ -164,10 +164,10 @@ IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questio
 IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
                 std::chrono::milliseconds node_deadline) {
   const auto folder = TemporaryDirectory::create("scankit-index");
-  if (!folder) return {.said = folder.error().message};
+  if (!folder) return {.said = english(folder.error().message)};
   const std::string out = folder->path() + "/pylock.toml";
   if (auto written = write_questions(folder->path() + "/questions.in", questions); !written)
-    return {.said = written.error().message};
+    return {.said = english(written.error().message)};
   Words argv = uv.program;
   for (const char* word : {"pip", "compile", "--no-deps", "--generate-hashes", "--only-binary",
                            ":all:", "--quiet", "--no-progress", "--format", "pylock.toml", "--output-file"})

@@ -154,14 +154,14 @@ class Asker {
   }
 
   std::string did_not_answer() const {
-    return say("the index did not answer within {} seconds", request_.node_deadline.count());
+    return english(message("the index did not answer within {} seconds", request_.node_deadline.count()));
   }
 
   // Removes from `questions` the package that made the run fail, after looking for its source archive.
   // False where the output names none of several packages.
   bool learn(const IndexRun& run, Questions& questions) {
     if (run.timed_out || run.unreachable) {
-      stopped_ = run.timed_out ? did_not_answer() : say("the index could not be reached");
+      stopped_ = run.timed_out ? did_not_answer() : english(message("the index could not be reached"));
       note(run);
       return true;
     }
@@ -178,8 +178,8 @@ class Asker {
   // Becomes why_no_artifact in the lock. The installer's own words may contain addresses, which a lock
   // must not have; they are reported as a note.
   std::string why(bool named) const {
-    return named ? say("the index has no wheel of this version for this Python and machine")
-                 : say("the query with {} failed", name_of(request_.installer.kind));
+    return named ? english(message("the index has no wheel of this version for this Python and machine"))
+                 : english(message("the query with {} failed", name_of(request_.installer.kind)));
   }
 
   // Whether the output says that this package cannot be had: "No matching distribution found for
@@ -218,7 +218,7 @@ class Asker {
     for (const IndexQuestion& one : questions) {
       const auto found = run.offered.find(one.name);
       if (found == run.offered.end())
-        reply_.refused[one.name] = say("the index provides no sha256 for it");
+        reply_.refused[one.name] = english(message("the index provides no sha256 for it"));
       else
         reply_.offered[one.name] = found->second;
     }

@@ -43,11 +43,11 @@ class Resolver {
   // is no artifact.
   bool by_records(LockedDistribution& one) {
     if (one.source == "editable") {
-      one.why_no_artifact = say("it is installed in place, from a source directory");
+      one.why_no_artifact = english(message("it is installed in place, from a source directory"));
       return true;
     }
     if (one.source == "conda") {
-      one.why_no_artifact = say("conda installed it: conda_packages shows from where");
+      one.why_no_artifact = english(message("conda installed it: conda_packages shows from where"));
       return true;
     }
     if (one.source == "here") return build_again(one);
@@ -79,7 +79,7 @@ class Resolver {
     one.source = "here";
     const auto wheel = repack(host_, installed(one));
     if (!wheel) {
-      one.why_no_artifact = wheel.error().message;
+      one.why_no_artifact = english(wheel.error().message);
       return true;
     }
     take(one, {wheel->file, sha256_hex(wheel->bytes), wheel->bytes.size(), ""});
@@ -156,13 +156,13 @@ class Resolver {
       for (const LockedArtifact& artifact : offered->second)
         if (is_what_is_installed(one, artifact)) return take(one, artifact);
       one.why_no_artifact =
-          say("the index has another build of this version: {}", offered->second.front().file);
+          english(message("the index has another build of this version: {}", offered->second.front().file));
     } else if (const auto source = reply.sources.find(one.name); source != reply.sources.end()) {
       return by_source(one, source->second);
     } else if (const auto why = reply.refused.find(one.name); why != reply.refused.end()) {
       one.why_no_artifact = why->second;
     } else {
-      one.why_no_artifact = say("the index was not queried");
+      one.why_no_artifact = english(message("the index was not queried"));
       return;
     }
     if (is_local_build(one)) build_again(one);

@@ -140,8 +140,8 @@ bool same(const FileInfo& a, const FileInfo& b) {
 // An installer that writes at this moment would leave the lock with the hash of a state
 // that never existed.
 Error changed(const std::string& path) {
-  return {Errc::Conflict, say("{} changed while it was read", path),
-          say("wait until the installer is finished, and run it again")};
+  return {Errc::Conflict, message("{} changed while it was read", path),
+          message("wait until the installer is finished, and run it again")};
 }
 
 // Hashes the files of one call. Only the calling thread uses the cache; the worker threads share

@@ -23,7 +23,7 @@ struct PlacedLibrary {
 // All of them; a library in a directory that cannot be read is missing from the list.
 struct PlacedLibraries {
   std::vector<PlacedLibrary> libraries;  // by `inner`, each once: of two copies the one that import finds
-  std::vector<std::string> unreadable;   // folders, with the reason
+  std::vector<Message> unreadable;       // folders, with the reason
 };
 PlacedLibraries placed_libraries(const Host& host, const Snapshot& snapshot);
 

@@ -116,7 +116,7 @@ class FileCheck {
   // Libraries that are in the lock are taken out of `here`; the ones left over are extra.
   Outcome run() {
     const PlacedLibraries placed = placed_libraries(host_, view_.subject.snapshot);
-    for (const std::string& folder : placed.unreadable) not_known(outcome_, folder);
+    for (const Message& folder : placed.unreadable) not_known(outcome_, folder);
     std::map<std::string, const PlacedLibrary*> here;
     for (const PlacedLibrary& one : placed.libraries) here[one.inner] = &one;
     std::vector<std::string> paths;

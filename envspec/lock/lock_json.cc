@@ -87,25 +87,27 @@ Json integrity_of(const Json& json) {
   return hashes;
 }
 
-Error unreadable_lock(const std::string& name, const std::string& why) {
-  return {Errc::Malformed, say("{} is not a lock that scankit can read: {}", name, why),
-          say("copy the original file again, or recreate it: scankit env lock")};
+Error unreadable_lock(const std::string& name, const Message& why) {
+  return {Errc::Malformed, message("{} is not a lock that scankit can read: {}", name, why),
+          message("copy the original file again, or recreate it: scankit env lock")};
 }
 
 // Before everything else: an older scankit must not report a newer major schema as damaged.
 Result<void> check_schema(const Json& json, const std::string& name) {
   const auto at = json.is_object() ? json.find("schema") : json.end();
   if (!json.is_object() || at == json.end() || !at->is_string())
-    return unreadable_lock(name, say("the field \"schema\" is missing"));
+    return unreadable_lock(name, message("the field \"schema\" is missing"));
   const std::string schema = at->get<std::string>(), major = schema.substr(0, schema.find('.'));
   if (major.empty() || major.size() > 6 || major.find_first_not_of("0123456789") != std::string::npos)
-    return unreadable_lock(name, say("\"schema\" is {}; expected a number such as 1.0", shown_value(schema)));
+    return unreadable_lock(name,
+                           message("\"schema\" is {}; expected a number such as 1.0", shown_value(schema)));
   if (major == std::to_string(kLockMajor)) return {};
   const bool newer = std::stoi(major) > kLockMajor;
   return Error{
       Errc::Unsupported,
-      say("{} has schema {}, and this scankit reads {}.x", name, shown_value(schema), kLockMajor),
-      newer ? say("use the scankit that wrote it, or a newer one") : say("recreate it: scankit env lock")};
+      message("{} has schema {}, and this scankit reads {}.x", name, shown_value(schema), kLockMajor),
+      newer ? message("use the scankit that wrote it, or a newer one")
+            : message("recreate it: scankit env lock")};
 }
 
 // Names the parts that somebody changed, removed or added. This finds mistakes, not forgers: whoever
@@ -113,23 +115,25 @@ Result<void> check_schema(const Json& json, const std::string& name) {
 Result<void> check_integrity(const Json& json, const std::string& name) {
   const auto stated = json.find("integrity");
   if (stated == json.end() || !stated->is_object())
-    return unreadable_lock(name, say("the field \"integrity\" is missing: the file was truncated or edited"));
+    return unreadable_lock(name,
+                           message("the field \"integrity\" is missing: the file was truncated or edited"));
   std::string edited;
   const auto add = [&](const std::string& part) {
     edited += (edited.empty() ? "" : ", ") + shown_value(part);
   };
   constexpr std::size_t kMost = 40;  // parts of a lock: eleven, and what later minor schemas add
   if (json.size() > kMost || stated->size() > kMost)
-    return unreadable_lock(name, say("it has more than {} parts", kMost));
+    return unreadable_lock(name, message("it has more than {} parts", kMost));
   const Json computed = integrity_of(json);
   for (const auto& [part, hash] : computed.items())
     if (const auto at = stated->find(part); at == stated->end() || *at != hash) add(part);
   for (const auto& [part, hash] : stated->items())
     if (!computed.contains(part)) add(part);
   if (edited.empty()) return {};
-  return Error{Errc::Conflict, say("{} was edited after scankit wrote it: {}", name, edited),
-               say("only scankit env lock can write a lock; change scankit.yaml or the environment and lock "
-                   "again")};
+  return Error{
+      Errc::Conflict, message("{} was edited after scankit wrote it: {}", name, edited),
+      message("only scankit env lock can write a lock; change scankit.yaml or the environment and lock "
+              "again")};
 }
 
 Result<Json> parse(std::string_view text, const std::string& name) {
@@ -152,8 +156,8 @@ Result<EnvironmentLock> take(const Json& json, const std::string& name) {
     part = "torch";
     if (const Json& torch = json.at("torch"); !torch.is_null()) lock.torch = torch.get<LockedTorch>();
   } catch (const Json::exception& problem) {
-    return unreadable_lock(name,
-                           say("its part \"{}\": {}", part, shown_value(plain_json_problem(problem.what()))));
+    return unreadable_lock(
+        name, message("its part \"{}\": {}", part, shown_value(plain_json_problem(problem.what()))));
   }
   if (why = bad_value(lock); !why.empty()) return unreadable_lock(name, why);
   return lock;
@@ -183,7 +187,7 @@ Result<EnvironmentLock> read_lock(const std::string& path) {
   auto text = read_whole_file(path, kLockLimit, Accept::FilesAndPipes);
   if (text) return lock_from_json(*text, path);
   Error error = text.error();
-  if (error.code == Errc::NotFound) error.hint = say("write one: scankit env lock");
+  if (error.code == Errc::NotFound) error.hint = message("write one: scankit env lock");
   return error;
 }
 

@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::size_t kOwnWheelLimit = 512u << 20;  // it is made in memory, and stored_zip() ends at 4 GB
 
-Error cannot(const std::string& name, const std::string& why) {
-  return {Errc::Unsupported, say("{} cannot be repacked as a wheel: {}", name, why),
-          say("build it as a wheel")};
+Error cannot(const std::string& name, const Message& why) {
+  return {Errc::Unsupported, message("{} cannot be repacked as a wheel: {}", name, why),
+          message("build it as a wheel")};
 }
 
 // The path of one line of RECORD. RECORD is CSV: a path with a comma or a quotation mark is in quotes,
@@ -83,15 +83,15 @@ Result<std::vector<InstalledFile>> recorded_files(const Host& host, const Distri
     // The programs of entry points are made by the installer.
     if (has_programs && path.starts_with("../") && path.find("/bin/") != std::string::npos) continue;
     if (!is_inner_path(path))
-      return cannot(distribution.name, say("{} is outside its directory", shown_value(path)));
+      return cannot(distribution.name, message("{} is outside its directory", shown_value(path)));
     auto bytes = host.read_file(path_join(folder, path), kOwnWheelLimit);
     if (!bytes) return cannot(distribution.name, bytes.error().message);
     total += bytes->size();
     if (total > kOwnWheelLimit)
-      return cannot(distribution.name, say("it is larger than {} MB", kOwnWheelLimit >> 20));
+      return cannot(distribution.name, message("it is larger than {} MB", kOwnWheelLimit >> 20));
     const std::string now = record_line({path, *bytes});
     if (line != now.substr(0, now.size() - 1))
-      return cannot(distribution.name, say("{} does not match its RECORD", shown_value(path)));
+      return cannot(distribution.name, message("{} does not match its RECORD", shown_value(path)));
     files.push_back({path, *std::move(bytes)});
   }
   std::ranges::sort(files, {}, &InstalledFile::path);
@@ -109,9 +109,9 @@ Result<RepackedWheel> repack(const Host& host, const Distribution& distribution)
   RepackedWheel wheel;
   wheel.file = stem + "-" + tags + ".whl";
   if (!info.ends_with(".dist-info") || tags.empty() || !is_file_name(wheel.file))
-    return cannot(distribution.name, say("it was not installed from a wheel"));
+    return cannot(distribution.name, message("it was not installed from a wheel"));
   const auto record = host.read_file(path_join(distribution.path, "RECORD"), 64u << 20);
-  if (!record) return cannot(distribution.name, say("it has no RECORD"));
+  if (!record) return cannot(distribution.name, message("it has no RECORD"));
   SCANKIT_TRY(std::vector<InstalledFile> files, recorded_files(host, distribution, *record));
   std::string lines;
   for (const InstalledFile& file : files) lines += record_line(file);
@@ -156,8 +156,12 @@ std::vector<LockedDistribution> distributions_of(const Snapshot& snapshot) {
   for (const Distribution& one : snapshot.distributions.value) {
     const std::string name = normalized_name(one.name);
     if (!is_locked_name(name) || !is_locked_version(one.version) || !seen.insert(name).second) continue;
-    locked.push_back(
-        {name, one.version, one.installer, source_of(one), {}, say("the index was not queried")});
+    locked.push_back({name,
+                      one.version,
+                      one.installer,
+                      source_of(one),
+                      {},
+                      english(message("the index was not queried"))});
   }
   std::ranges::sort(locked, {}, &LockedDistribution::name);
   return locked;
@@ -215,8 +219,8 @@ Result<void> lock_files(const Host& host, const Snapshot& snapshot, HashCache& c
   const PlacedLibraries placed = placed_libraries(host, snapshot);
   if (!placed.unreadable.empty())
     return Error{Errc::PermissionDenied,
-                 say("part of the environment cannot be read: {}", placed.unreadable[0]),
-                 say("run it as a user with read permission")};
+                 message("part of the environment cannot be read: {}", placed.unreadable[0]),
+                 message("run it as a user with read permission")};
   std::vector<std::string> paths;
   for (const PlacedLibrary& one : placed.libraries) paths.push_back(one.path);
   const auto hashed = hash_files(host, paths, cache, progress);

@@ -19,10 +19,8 @@ namespace scankit {
 Result<Snapshot> machine_of_spec(const std::string& text, const std::string& name) {
   SCANKIT_TRY(const Spec spec, parse_spec(text, name));
   if (spec.gpus.empty())
-    return Error{Errc::NotFound, say("{} lists no GPU", name),
-                 say("add the GPUs that it is for, such as gpus: [sm_90], or give them with --arch")};
-  // Notes of a snapshot are stored in English and translated when they are shown.
-  const Speaking facts_are_english(nullptr);
+    return Error{Errc::NotFound, message("{} lists no GPU", name),
+                 message("add the GPUs that it is for, such as gpus: [sm_90], or give them with --arch")};
   Snapshot machine;
   TargetDescription described;
   described.gpus = spec.gpus;
@@ -72,21 +70,21 @@ class Deriver {
   }
 
  private:
-  void note(const std::string& path, const Message& text) { out_.notes[path] = tr(text); }
+  void note(const std::string& path, const Message& text) { out_.notes[path] = english(text); }
 
   // Any driver that can start torch's CUDA will do, not only the one that is installed. Where torch's
   // CUDA is not known, the installed driver becomes the lower bound.
   void driver() {
     const auto cuda = Version::parse(facts_.cuda.value);
     const auto least = cuda ? minimum_driver(*cuda) : std::nullopt;
-    const std::string here =
-        facts_.driver.present() ? say("{} was found", facts_.driver.value) : tr(facts_.driver.note);
+    const Message here =
+        facts_.driver.present() ? message("{} was found", facts_.driver.value) : facts_.driver.note;
     if (least) {
       out_.spec.driver = range(">=" + driver_text(*least));
-      note("driver", say("the oldest for CUDA {} ({})", facts_.cuda.value, here));
+      note("driver", message("the oldest for CUDA {} ({})", facts_.cuda.value, here));
     } else if (facts_.driver.present()) {
       out_.spec.driver = range(">=" + facts_.driver.value);
-      note("driver", say("the one found"));
+      note("driver", message("the one found"));
     }
   }
 
@@ -94,14 +92,14 @@ class Deriver {
     if (facts_.gpus.present())
       out_.spec.gpus = facts_.gpus.value;
     else
-      note("gpus", say("{}, so give them yourself", facts_.gpus.note));
+      note("gpus", message("{}, so give them yourself", facts_.gpus.note));
   }
 
   // An implementation that the schema does not list is left out, so that the written
   // file always parses.
   void interpreter() {
     out_.spec.python = same_minor(facts_.python.value);
-    if (facts_.python.present()) note("python.version", say("{} was found", facts_.python.value));
+    if (facts_.python.present()) note("python.version", message("{} was found", facts_.python.value));
     const auto& known = spec_fields();
     const auto field =
         std::ranges::find(known, std::string_view("python.implementation"), &Field<Spec>::path);
@@ -112,7 +110,7 @@ class Deriver {
   void torch() {
     if (!facts_.torch.present()) return note("torch.version", facts_.torch.note);
     out_.spec.torch = same_minor(facts_.torch.value);
-    note("torch.version", say("{} was found", facts_.torch.value));
+    note("torch.version", message("{} was found", facts_.torch.value));
     out_.spec.cuda = same_minor(facts_.cuda.value);
     if (!facts_.cuda.present()) note("torch.cuda", facts_.cuda.note);
     out_.spec.string_abi = facts_.string_abi.value;
@@ -122,11 +120,11 @@ class Deriver {
   // The spec demands the kind and the major version of the first compiler in the snapshot.
   void compiler() {
     const auto& all = facts_.compilers.value;
-    if (all.empty()) return note("host_compiler.kind", say("no compiler was found"));
+    if (all.empty()) return note("host_compiler.kind", message("no compiler was found"));
     const auto parsed = Version::parse(all.front().version);
     out_.spec.compiler = all.front().kind;
     if (parsed) out_.spec.compiler_version = range(std::to_string(parsed->part(0)) + ".*");
-    note("host_compiler.version", say("{} was found", all.front().version));
+    note("host_compiler.version", message("{} was found", all.front().version));
   }
 
   // An extension whose file is damaged is still demanded by name, without the fields that only an ELF
@@ -138,8 +136,8 @@ class Deriver {
     made.module = file.module;
     const std::string path = "extensions." + file.module;
     if (file.file_state != "elf") {
-      note(path,
-           say("its file is not a complete library ({}): nothing more is known about it", file.file_state));
+      note(path, message("its file is not a complete library ({}): nothing more is known about it",
+                         file.file_state));
       out_.spec.extensions.push_back(std::move(made));
       return;
     }
@@ -151,7 +149,7 @@ class Deriver {
     if (!file.cuda_major.empty()) made.cuda = range(file.cuda_major + ".*");
     if (is_distribution_name(file.python_tag)) made.python_tag = file.python_tag;
     made.code = file.code;
-    if (file.code.empty()) note(path, say("it contains no device code"));
+    if (file.code.empty()) note(path, message("it contains no device code"));
     out_.spec.extensions.push_back(std::move(made));
   }
 
@@ -163,7 +161,7 @@ class Deriver {
     if (!file.torch_max.empty()) text += (text.empty() ? "<=" : ",<=") + file.torch_max;
     if (!file.torch_min.empty() && file.torch_min == file.torch_max) text = file.torch_min + ".*";
     if (text.empty())
-      note(path + ".torch", say("its symbols do not show it"));
+      note(path + ".torch", message("its symbols do not show it"));
     else
       made.torch = range(text);
   }
@@ -174,9 +172,6 @@ class Deriver {
 
 }  // namespace
 
-DerivedSpec derive_spec(const EnvironmentFacts& facts) {
-  const Speaking english(nullptr);  // the file is the same on every machine
-  return Deriver(facts).take();
-}
+DerivedSpec derive_spec(const EnvironmentFacts& facts) { return Deriver(facts).take(); }
 
 }  // namespace scankit

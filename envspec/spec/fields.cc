@@ -47,33 +47,34 @@ std::string shown(const std::string& text) {
 Result<std::string> text_of(const std::string& name, const YamlNode& node, const std::string& path,
                             std::string_view example) {
   if (node.kind == YamlNode::Kind::Null)
-    return wrong_form(name, node, path, say("expected a value such as \"{}\", or remove the line", example));
+    return wrong_form(name, node, path,
+                      message("expected a value such as \"{}\", or remove the line", example));
   if (node.kind != YamlNode::Kind::Scalar)
     return wrong_form(name, node, path,
-                      say("expected one value such as \"{}\", not a list or keys", example));
+                      message("expected one value such as \"{}\", not a list or keys", example));
   if (node.is_number())
     return wrong_form(name, node, path,
-                      say("{} is a number, which YAML may shorten by a zero; write \"{}\" in quotes",
-                          node.text, node.text));
+                      message("{} is a number, which YAML may shorten by a zero; write \"{}\" in quotes",
+                              node.text, node.text));
   if (node.is_bool())
     return wrong_form(name, node, path,
-                      say("{} is true or false; expected text such as \"{}\"", node.text, example));
+                      message("{} is true or false; expected text such as \"{}\"", node.text, example));
   return node.text;
 }
 
 }  // namespace
 
 Error wrong_form(const std::string& name, const YamlNode& node, const std::string& path,
-                 const std::string& expected) {
+                 const Message& expected) {
   const std::string where = path.empty() ? yaml_place(name, node) : yaml_place(name, node) + ": " + path;
-  return {Errc::Malformed, where + ": " + expected, ""};
+  return {Errc::Malformed, message("{}: {}", where, expected), ""};
 }
 
 Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
                     const std::vector<std::string>& known) {
   const auto near = nearest_word(key.text, known);
-  return {Errc::Malformed, say("{}: unknown field \"{}\"", yaml_place(name, key), plain(field, false)),
-          near.empty() ? say("valid here: {}", join(known)) : say("did you mean \"{}\"?", near)};
+  return {Errc::Malformed, message("{}: unknown field \"{}\"", yaml_place(name, key), plain(field, false)),
+          near.empty() ? message("valid here: {}", join(known)) : message("did you mean \"{}\"?", near)};
 }
 
 // Searches the keys itself instead of using the table, because a file of a newer schema must be
@@ -84,12 +85,12 @@ Result<void> known_schema(const std::string& name, const YamlNode& root, int new
     SCANKIT_TRY(const int schema, form_of_schema(name, root.items[i]));
     if (schema <= newest) return {};
     return Error{Errc::Unsupported,
-                 say("{}: this is schema {}, and this scankit supports up to {}",
-                     yaml_place(name, root.items[i]), schema, newest),
-                 say("use a newer scankit")};
+                 message("{}: this is schema {}, and this scankit supports up to {}",
+                         yaml_place(name, root.items[i]), schema, newest),
+                 message("use a newer scankit")};
   }
-  return Error{Errc::Malformed, say("{} does not say which schema it has", name),
-               say("write \"schema: {}\" as its first line", newest)};
+  return Error{Errc::Malformed, message("{} does not say which schema it has", name),
+               message("write \"schema: {}\" as its first line", newest)};
 }
 
 // The letters of PEP 508 names, which must start with a letter or digit.
@@ -117,7 +118,8 @@ Result<int> form_of_schema(const std::string& name, const YamlNode& node) {
   const char* end = node.text.data() + node.text.size();
   const auto parsed = std::from_chars(node.text.data(), end, number);
   const bool fits = node.is_number() && parsed.ec == std::errc() && parsed.ptr == end && number > 0;
-  if (!fits) return wrong_form(name, node, "schema", say("expected a whole number, such as {}", kSpecSchema));
+  if (!fits)
+    return wrong_form(name, node, "schema", message("expected a whole number, such as {}", kSpecSchema));
   return number;
 }
 
@@ -139,16 +141,16 @@ Result<std::string> form_of_word(const std::string& name, const YamlNode& node, 
     return is_distribution_name(text)
                ? Result<std::string>(std::move(text))
                : wrong_form(name, node, path,
-                            say("\"{}\" is not a name such as \"{}\"", shown(text), example));
+                            message("\"{}\" is not a name such as \"{}\"", shown(text), example));
   if (std::ranges::find(words, text) != words.end()) return text;
-  return wrong_form(name, node, path, say("\"{}\" is not one of: {}", shown(text), listed(words)));
+  return wrong_form(name, node, path, message("\"{}\" is not one of: {}", shown(text), listed(words)));
 }
 
 Result<std::vector<std::string>> form_of_list(const std::string& name, const YamlNode& node,
                                               const std::string& path, FieldForm form,
                                               std::string_view example) {
   if (node.kind != YamlNode::Kind::List)
-    return wrong_form(name, node, path, say("expected a list, such as [{}]", example));
+    return wrong_form(name, node, path, message("expected a list, such as [{}]", example));
   std::vector<std::string> values;
   for (const YamlNode& item : node.items) {
     SCANKIT_TRY(std::string text, text_of(name, item, path, example));
@@ -156,12 +158,13 @@ Result<std::vector<std::string>> form_of_list(const std::string& name, const Yam
       return wrong_form(
           name, item, path,
           form == FieldForm::Gpus
-              ? say("\"{}\" is not a GPU; expected sm_ and its compute capability without the dot, such as "
+              ? message(
+                    "\"{}\" is not a GPU; expected sm_ and its compute capability without the dot, such as "
                     "sm_90 for 9.0",
                     text)
-              : say("\"{}\" is not device code such as sm_90 or compute_75", shown(text)));
+              : message("\"{}\" is not device code such as sm_90 or compute_75", shown(text)));
     if (std::ranges::find(values, text) != values.end())
-      return wrong_form(name, item, path, say("\"{}\" is in the list twice", shown(text)));
+      return wrong_form(name, item, path, message("\"{}\" is in the list twice", shown(text)));
     values.push_back(std::move(text));
   }
   return values;

@@ -82,7 +82,7 @@ std::string spec_schema();
 std::string spec_fields_markdown();
 
 Error wrong_form(const std::string& name, const YamlNode& node, const std::string& path,
-                 const std::string& expected);
+                 const Message& expected);
 // A key that no field has. The hint is the nearest of `known`, or all of them. `field` is the key with the
 // path above it.
 Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,

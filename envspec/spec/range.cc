@@ -22,8 +22,9 @@ std::string_view without_spaces(std::string_view text) {
 }
 
 Error no_range(std::string_view text) {
-  return {Errc::Malformed, say("\"{}\" is not a version range", plain(text, false)),
-          say("write versions with ==, !=, >=, <=, >, < or ~= before them and commas between them, such as "
+  return {
+      Errc::Malformed, message("\"{}\" is not a version range", plain(text, false)),
+      message("write versions with ==, !=, >=, <=, >, < or ~= before them and commas between them, such as "
               "\">=2.11,<3\" or \"2.11.*\"")};
 }
 

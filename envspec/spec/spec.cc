@@ -205,8 +205,8 @@ Result<Spec> read_spec(const std::string& path) {
   // The limit also stops an endless pipe.
   auto text = read_whole_file(path, kYamlBytes, Accept::FilesAndPipes);
   if (!text && text.error().code == Errc::Unsupported)
-    return Error{Errc::Unsupported, say("{} is longer than {} KiB", path, kYamlBytes >> 10),
-                 say("a spec has a few KiB: is this the right file?")};
+    return Error{Errc::Unsupported, message("{} is longer than {} KiB", path, kYamlBytes >> 10),
+                 message("a spec has a few KiB: is this the right file?")};
   if (!text) return text.error();
   return parse_spec(*text, path);
 }

@@ -57,7 +57,7 @@ TEST(DerivedSpec, IsReadBackAsItWasWritten) {
   const DerivedSpec derived = derive_spec(some_facts());
   const std::string text = spec_to_yaml(derived.spec, derived.notes, "scankit.schema.json");
   const auto back = parse_spec(text, "s.yaml");
-  ASSERT_TRUE(back) << back.error().message << "\n" << text;
+  ASSERT_TRUE(back) << english(back.error().message) << "\n" << text;
   EXPECT_EQ(spec_to_yaml(*back, derived.notes, "scankit.schema.json"), text);
   EXPECT_EQ(back->driver.text(), ">=580.65.06");
   EXPECT_EQ(back->torch.text(), "2.11.*");
@@ -88,7 +88,7 @@ TEST(DerivedSpec, SaysWhyAFieldIsLeftOut) {
   EXPECT_NE(text.find("no GPU found, so give them yourself"), std::string::npos) << text;
   EXPECT_NE(text.find("# torch:\n#   version: \"2.11.*\""), std::string::npos) << text;
   const auto back = parse_spec(text, "s.yaml");
-  ASSERT_TRUE(back) << back.error().message << "\n" << text;
+  ASSERT_TRUE(back) << english(back.error().message) << "\n" << text;
   EXPECT_TRUE(back->gpus.empty());
   EXPECT_TRUE(back->torch.empty());
 }
@@ -151,7 +151,7 @@ extensions:
 
 Spec parsed(const std::string& text) {
   auto spec = parse_spec(text, "s.yaml");
-  EXPECT_TRUE(spec) << spec.error().message;
+  EXPECT_TRUE(spec) << english(spec.error().message);
   return spec ? *spec : Spec();
 }
 
@@ -159,8 +159,8 @@ Spec parsed(const std::string& text) {
 std::string refused(const std::string& text) {
   const auto spec = parse_spec(text, "s.yaml");
   if (spec) return "taken";
-  EXPECT_EQ(spec.error().message.find('\n'), std::string::npos) << spec.error().message;
-  return spec.error().message + " | " + spec.error().hint;
+  EXPECT_EQ(english(spec.error().message).find('\n'), std::string::npos) << english(spec.error().message);
+  return english(spec.error().message) + " | " + english(spec.error().hint);
 }
 
 void expect_refused(const std::string& text, const std::string& said) {

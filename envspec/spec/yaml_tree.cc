@@ -148,16 +148,16 @@ Error no_yaml(const std::string& name, const YAML::Exception& problem) {
   // YAML. A null mark has the line -1.
   const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 0)) + 1;
   const auto column = static_cast<std::size_t>(std::max(problem.mark.column, 0)) + 1;
-  return {Errc::Malformed, say("{}: this is not YAML: {}", place(name, line, column), problem.msg),
-          say("values that start with one of > < = ! * & % @ need quotes")};
+  return {Errc::Malformed, message("{}: this is not YAML: {}", place(name, line, column), problem.msg),
+          message("values that start with one of > < = ! * & % @ need quotes")};
 }
 
 // Before the parser sees the text: yaml-cpp would replace malformed UTF-8 and detect UTF-16, and
 // control bytes would reach the terminal in messages. Columns count bytes.
 Result<void> check_bytes(std::string_view text, const std::string& name) {
   if (text.size() > kYamlBytes)
-    return Error{Errc::Unsupported, say("{} is longer than {} KiB", name, kYamlBytes >> 10),
-                 say("a spec has a few KiB: is this the right file?")};
+    return Error{Errc::Unsupported, message("{} is longer than {} KiB", name, kYamlBytes >> 10),
+                 message("a spec has a few KiB: is this the right file?")};
   std::size_t line = 1, start = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_sequence_length(text, at);
@@ -165,9 +165,9 @@ Result<void> check_bytes(std::string_view text, const std::string& name) {
     const bool control = (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
     if (length == 0 || control)
       return Error{Errc::Malformed,
-                   control ? say("{}: this is a control byte", place(name, line, at - start + 1))
-                           : say("{}: this is not UTF-8", place(name, line, at - start + 1)),
-                   say("save the file as UTF-8 text")};
+                   control ? message("{}: this is a control byte", place(name, line, at - start + 1))
+                           : message("{}: this is not UTF-8", place(name, line, at - start + 1)),
+                   message("save the file as UTF-8 text")};
     if (byte == '\n') {
       ++line;
       start = at + 1;
@@ -223,12 +223,12 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& name) {
   try {
     YAML::Parser parser(in);
     if (!parser.HandleNextDocument(tree))
-      return Error{Errc::Malformed, say("{} is empty", name), say("scankit env init writes one")};
+      return Error{Errc::Malformed, message("{} is empty", name), message("scankit env init writes one")};
     YamlNode root = tree.take();
     TreeBuilder second(name);
     if (parser.HandleNextDocument(second))
-      return Error{Errc::Malformed, say("{} contains more than one document (---)", name),
-                   say("keep one of them in a file of its own")};
+      return Error{Errc::Malformed, message("{} contains more than one document (---)", name),
+                   message("keep one of them in a file of its own")};
     return root;
   } catch (const Refused& refused) {
     return refused.error;

@@ -125,7 +125,7 @@ std::string why_python_does_not_work(const std::string& python) {
   const auto request =
       python_request(python, {"-c", "import os; os.write(3, b'ready')"}, std::chrono::milliseconds(20000));
   const auto result = run_process(request);
-  if (!result) return result.error().message;
+  if (!result) return tr(result.error().message);
   if (result->timed_out) return say("{} did not run a one-line script within 20 s", python);
   if (result->ok() && result->channel == "ready") return "";
   return say("{} cannot run a one-line script: {}", python, describe_end(*result));

@@ -154,7 +154,7 @@ void run_child(const Session& session, Series& series, const MakeJob& job, const
   };
   const auto result = run_process(process);
   if (!result) {
-    series.seen.blocked = result.error().message;
+    series.seen.blocked = tr(result.error().message);
     return;
   }
   if (series.seen.left_out > 0)  // functions that the module does not have

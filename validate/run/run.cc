@@ -287,7 +287,7 @@ Result<std::string> run_python_oracle(const std::string& python, const std::vect
   process.output_limit = 256u << 20;
   SCANKIT_TRY(const auto result, run_process(process));
   if (!result.ok())
-    return Error{Errc::ToolFailed, say("the Python oracle failed: {}", describe_end(result)), ""};
+    return Error{Errc::ToolFailed, message("the Python oracle failed: {}", describe_end(result)), ""};
   return result.channel;
 }
 

@@ -85,7 +85,7 @@ TestFile choose_test_file(const ValidateRequest& request, Validation& seen) {
   file.path = request.upstream_tests;
   const auto source = read_whole_file(file.path, 4u << 20);
   if (!source) {
-    file.problem = source.error().message;
+    file.problem = tr(source.error().message);
     return file;
   }
   static const RE2 gpu(R"((['"])cuda(:\d+)?['"])");
@@ -96,13 +96,13 @@ TestFile choose_test_file(const ValidateRequest& request, Validation& seen) {
   const std::string more = with_commented_parameters(*source, enabled);
   auto scratch = TemporaryDirectory::create("scankit-validate");
   if (!scratch) {
-    file.problem = scratch.error().message;
+    file.problem = tr(scratch.error().message);
     return file;
   }
   file.scratch.emplace(std::move(*scratch));
   file.path = path_join(file.scratch->path(), path_basename(request.upstream_tests));
   if (const auto written = write_file_atomically(file.path, more); !written)
-    file.problem = written.error().message;
+    file.problem = tr(written.error().message);
   seen.notes.push_back(say("{}: the values of {} decorators that are commented out there were added",
                            request.upstream_tests, enabled));
   return file;
@@ -189,7 +189,7 @@ void run_upstream_tests(const ValidateRequest& request, const Harness& harness, 
   if (result)
     judge_pytest(*result, request, c, seen.notes);
   else
-    c.reasons = {result.error().message};
+    c.reasons = {tr(result.error().message)};
   if (heard.left > 0)
     seen.notes.push_back(say_n(heard.left,
                                "{}: {} test of {} was not run: the time limit was reached (--timeout sets a "

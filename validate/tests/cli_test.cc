@@ -22,7 +22,7 @@ ProcessResult scankit_validate(std::vector<std::string> arguments) {
   request.argv.insert(request.argv.end(), arguments.begin(), arguments.end());
   request.timeout = std::chrono::minutes(4);
   auto result = run_process(request);
-  if (!result) ADD_FAILURE() << result.error().message;
+  if (!result) ADD_FAILURE() << english(result.error().message);
   return result ? *result : ProcessResult{};
 }
 

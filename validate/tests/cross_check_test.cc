@@ -97,7 +97,7 @@ TEST(CrossCheck, TheTwoOraclesAgree) {
   });
   ASSERT_GE(cases.size(), 60u);
   const auto channel = run_python_oracle(python, cases);
-  ASSERT_TRUE(channel) << channel.error().message;
+  ASSERT_TRUE(channel) << english(channel.error().message);
   Said said = listen(*channel);
   for (const Case& c : cases) {
     const auto& inputs = said["input " + c.id];

@@ -20,7 +20,7 @@ Validation validated(const std::string& python, const std::string& module) {
   request.cases = quick_cases(99);
   request.cases.resize(12);
   auto result = run_validation(request);
-  if (!result) ADD_FAILURE() << result.error().message;
+  if (!result) ADD_FAILURE() << english(result.error().message);
   return result ? std::move(*result) : Validation{};
 }
 

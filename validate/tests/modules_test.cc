@@ -39,7 +39,7 @@ ValidateRequest request_for(const std::string& python, const std::string& module
 Validation validated(const ValidateRequest& request) {
   auto result = run_validation(request);
   if (!result) {
-    ADD_FAILURE() << result.error().message;
+    ADD_FAILURE() << english(result.error().message);
     return {};
   }
   return std::move(*result);

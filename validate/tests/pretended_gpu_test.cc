@@ -41,7 +41,7 @@ Validation pretended(const std::string& python, const std::string& module, const
   request.cases = quick_cases(99);
   request.cases.resize(2);
   auto result = run_validation(request);
-  if (!result) ADD_FAILURE() << result.error().message;
+  if (!result) ADD_FAILURE() << english(result.error().message);
   return result ? std::move(*result) : Validation{};
 }
 
@@ -76,7 +76,7 @@ TEST(PretendedGpu, SmallCasesRunOnceMoreBetweenBandsInAChildOfTheirOwn) {
 TEST(PretendedGpu, NothingIsTimedBesideTheChildWithBands) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   const auto folder = TemporaryDirectory::create("scankit-test");
-  ASSERT_TRUE(folder) << folder.error().message;
+  ASSERT_TRUE(folder) << english(folder.error().message);
   for (const char* mode : {"0", "3"}) {  // and one process at a time: then the bands come last
     const std::string file = path_join(folder->path(), mode);
     const Variable list("SCANKIT_TOLD", file), compute_mode("SCANKIT_STUB_MODE", mode);
@@ -97,7 +97,7 @@ TEST(PretendedGpu, NothingIsTimedBesideTheChildWithBands) {
 TEST(PretendedGpu, AChildWithBandsThatFoundNoMemoryBesideTheOtherRunsBehindIt) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
   const auto folder = TemporaryDirectory::create("scankit-test");
-  ASSERT_TRUE(folder) << folder.error().message;
+  ASSERT_TRUE(folder) << english(folder.error().message);
   const std::string file = path_join(folder->path(), "once");
   const Variable full("SCANKIT_PRETENDED_FULL", file);
   const auto v = pretended(python, "pretended_gpu/writes_beside.py", "gpu_memory_stub");

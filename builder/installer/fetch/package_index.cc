@@ -309,7 +309,7 @@ std::vector<IndexFile> parse_html(std::string_view page, const std::string& url)
 Result<std::vector<IndexFile>> parse_json(std::string_view page, const std::string& url) {
   const auto json = nlohmann::json::parse(page, nullptr, false);
   if (!json.is_object() || !json.contains("files") || !json["files"].is_array())
-    return Error{Errc::Malformed, say("{} is not a page of a package index (PEP 691)", url), ""};
+    return Error{Errc::Malformed, message("{} is not a page of a package index (PEP 691)", url), ""};
   std::vector<IndexFile> files;
   for (const auto& one : json["files"]) {
     if (json_text(one, "url").empty()) continue;
@@ -361,10 +361,10 @@ std::string project_url(const std::string& index, const std::string& normalised_
 
 Result<std::vector<IndexFile>> parse_index_page(std::string_view page, const std::string& url) {
   const auto begin = page.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return Error{Errc::Malformed, say("{} is an empty page", url), ""};
+  if (begin == std::string_view::npos) return Error{Errc::Malformed, message("{} is an empty page", url), ""};
   if (page[begin] == '{') return parse_json(page, url);
   if (page[begin] != '<')
-    return Error{Errc::Malformed, say("{} is not a page of a package index (PEP 503)", url), ""};
+    return Error{Errc::Malformed, message("{} is not a page of a package index (PEP 503)", url), ""};
   return parse_html(page, url);
 }
 

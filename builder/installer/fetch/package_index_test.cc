@@ -113,7 +113,7 @@ TEST(SimpleIndex, ReadsHtml) {
       "\" data-requires-python=\"&gt;=3.8\">x</a><br/>\n<A HREF='https://h/y%201.whl?a=1&amp;b=2'>y</A>"
       "<a\n data-yanked=\"broken\"  href = z.tar.gz >z</a><abbr href=no>n</abbr><a name=x></a></body>";
   const auto files = parse_index_page(page, "https://i/simple/x/");
-  ASSERT_TRUE(files) << files.error().message;
+  ASSERT_TRUE(files) << english(files.error().message);
   ASSERT_EQ(files->size(), 3u);
   EXPECT_EQ((*files)[0].url, "https://i/f/x-1-py3-none-any.whl");
   EXPECT_EQ((*files)[0].name, "x-1-py3-none-any.whl");
@@ -139,7 +139,7 @@ TEST(SimpleIndex, ReadsJson) {
     {"filename": "x-2.whl", "url": "https://h/x-2.whl", "hashes": {}, "yanked": "why"},
     {"filename": 3, "url": 4}, 5]})";
   const auto files = parse_index_page(page, "https://i/simple/x/");
-  ASSERT_TRUE(files) << files.error().message;
+  ASSERT_TRUE(files) << english(files.error().message);
   ASSERT_EQ(files->size(), 2u);
   EXPECT_EQ((*files)[0].name, "x-1.whl");
   EXPECT_EQ((*files)[0].url, "https://i/simple/f/abc");

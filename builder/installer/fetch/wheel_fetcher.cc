@@ -83,17 +83,18 @@ Result<void> download(const DownloadRequest& request) {
   if (ran.ok()) return {};
   const std::string why = ran.err.substr(0, ran.err.find('\n'));
   if (ran.timed_out)
-    return Error{Errc::Timeout, say("the download took longer than an hour"),
-                 say("try again: it continues the download")};
+    return Error{Errc::Timeout, message("the download took longer than an hour"),
+                 message("try again: it continues the download")};
   if (ran.signal != 0 || why.empty())
-    return Error{Errc::ToolFailed, say("scankit-fetch was killed by signal {}", ran.signal),
-                 say("copy the file to this machine yourself")};
+    return Error{Errc::ToolFailed, message("scankit-fetch was killed by signal {}", ran.signal),
+                 message("copy the file to this machine yourself")};
   if (ran.exit_code == kHelperAbsent)
     return Error{
         Errc::Unsupported, why,
-        say("install it (Debian: libcurl4, others: libcurl), or install pip or uv, which do not need it")};
+        message(
+            "install it (Debian: libcurl4, others: libcurl), or install pip or uv, which do not need it")};
   return Error{Errc::ToolFailed, why,
-               say("check the configured index, https_proxy, and the certificates (SSL_CERT_FILE)")};
+               message("check the configured index, https_proxy, and the certificates (SSL_CERT_FILE)")};
 }
 
 namespace {
@@ -136,7 +137,7 @@ class Fetcher {
       if (found) return found;
       last = found.error();
       if (last.code == Errc::Unsupported) break;  // no libcurl: no index can be asked
-      last.hint = say("the index is configured by {}", index.from);
+      last.hint = message("the index is configured by {}", index.from);
     }
     return last;
   }
@@ -173,11 +174,12 @@ class Fetcher {
     }
     if (by_name != nullptr) return *by_name;
     if (other_hash)
-      return Error{
-          Errc::Malformed,
-          say("the index has {}=={} with another sha256 than {}", wheel.name, wheel.version, wheel.sha256),
-          ""};
-    return Error{Errc::NotFound, say("the index has no {}=={} for x86_64", wheel.name, wheel.version), ""};
+      return Error{Errc::Malformed,
+                   message("the index has {}=={} with another sha256 than {}", wheel.name, wheel.version,
+                           wheel.sha256),
+                   ""};
+    return Error{Errc::NotFound, message("the index has no {}=={} for x86_64", wheel.name, wheel.version),
+                 ""};
   }
 
   IndexSettings settings_;
@@ -192,7 +194,8 @@ WheelFetcher wheel_fetcher(const std::string& cache_folder) {
     const auto host = make_real_host();
     const IndexSettings settings = index_settings(*host);
     if (settings.indexes.empty())
-      return Error{Errc::NotFound, say("neither pip nor uv is installed, and no package index is configured"),
+      return Error{Errc::NotFound,
+                   message("neither pip nor uv is installed, and no package index is configured"),
                    how_to_name_an_index()};
     std::optional<TemporaryDirectory> aside;  // without a cache nothing waits for the next run
     if (cache_folder.empty()) {

@@ -18,7 +18,7 @@ void print(const FileBytes& file, const FatbinEntry& entry) {
     more = " isa " + std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
   if (entry.kind == "cubin" || entry.kind == "ptx") {
     const auto payload = fatbin_payload(file, entry);
-    if (!payload) more += " UNREADABLE " + payload.error().message;
+    if (!payload) more += " UNREADABLE " + english(payload.error().message);
     // The payload's own header must say what the entry says.
     if (payload && entry.kind == "cubin") {
       const auto facts = cubin_facts(*payload);
@@ -37,7 +37,7 @@ void print_kernels(const FileBytes& file, const FatbinEntry& entry) {
   if (entry.kind != "cubin") return;
   const auto payload = fatbin_payload(file, entry);
   const auto kernels = payload ? cubin_kernels(*payload) : Result<std::vector<CubinKernel>>(payload.error());
-  if (!kernels) std::printf("sm_%u UNREADABLE %s\n", entry.sm, kernels.error().message.c_str());
+  if (!kernels) std::printf("sm_%u UNREADABLE %s\n", entry.sm, english(kernels.error().message).c_str());
   if (!kernels) return;
   for (const CubinKernel& k : *kernels)
     std::printf("sm_%u %s REG:%u STACK:%u SHARED:%u %u threads\n", entry.sm, k.name.c_str(), k.registers,

@@ -11,6 +11,7 @@
 #include "doctor/base/say.h"
 #include "doctor/elf/image.h"
 #include "doctor/elf/mangling.h"
+#include "doctor/model/why_missing.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
 
@@ -201,9 +202,9 @@ void resolve(Loading& loading, AuditedFile& file) {
   if (file.uses_torch &&
       (!loading.resolver.torch_note().empty() || !loading.resolver.torch_missing().empty())) {
     file.resolution_note =
-        message("torch itself does not load: {}", (loading.resolver.torch_missing().empty()
-                                                       ? loading.resolver.torch_note()
-                                                       : Message(loading.resolver.torch_missing().front())));
+        message("torch itself does not load: {}", loading.resolver.torch_missing().empty()
+                                                      ? loading.resolver.torch_note()
+                                                      : in_words(loading.resolver.torch_missing().front()));
     return;
   }
   file.resolved = true;

@@ -16,7 +16,8 @@ struct InstalledLibraries {
   std::map<std::string, std::string> owners;                 // file -> distribution, by RECORD
   std::multimap<std::string, std::string> by_name;           // "libopenblas.so.0" -> file
   std::map<std::string, std::vector<std::string>> by_owner;  // distribution -> files
-  std::vector<std::string> folders, unreadable;  // walked; and those that could not be, with the reason
+  std::vector<std::string> folders;                          // walked
+  std::vector<Message> unreadable;  // folders or parts of them that could not be, with the reason
 };
 InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so_far);
 

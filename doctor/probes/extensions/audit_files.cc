@@ -119,7 +119,7 @@ InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so
   }
   visit_editables(host, so_far.python.value, walk, found);
   if (walk.reached_limit())
-    found.unreadable.push_back(say("only the first {} directories were searched", kFolderLimit));
+    found.unreadable.push_back(message("only the first {} directories were searched", kFolderLimit));
   std::ranges::sort(found.files);
   find_owners(host, so_far, found);
   return found;

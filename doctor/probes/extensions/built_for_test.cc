@@ -83,7 +83,7 @@ TEST_F(BuiltForProbe, AFolderIsOneMoreAnswer) {
   shop_.shared("folder/libhelper.so", "int f0(void) __asm__(\"" + std::string(kWrapTo25) +
                                           "\"); int helper(void) { return f0(); }\n");
   auto named = open_named_files(make_real_host(), {shop_.path("folder")});
-  ASSERT_TRUE(named) << named.error().message;
+  ASSERT_TRUE(named) << english(named.error().message);
   Snapshot snapshot;
   Python python;
   python.extension_suffixes = {".so"};

@@ -48,7 +48,7 @@ class RealClosure : public testing::Test {
                                                    "LD_DEBUG_OUTPUT=" + shop_.path("trace"), "LD_BIND_NOW=1"};
     request.timeout = std::chrono::milliseconds(300000);
     const auto run = run_process(request);
-    EXPECT_TRUE(run && run->ok()) << (run ? run->err : run.error().message);
+    EXPECT_TRUE(run && run->ok()) << (run ? run->err : english(run.error().message));
     std::vector<std::string> lines;
     const auto entries = host_->list(path_dirname(shop_.path("trace")));
     for (const DirEntry& entry : *entries) {
@@ -157,7 +157,7 @@ TEST_F(RealClosure, MissingNamesAreThoseTheLoaderWarnsOf) {
 
   snapshot_.python.value.sys_path.insert(snapshot_.python.value.sys_path.begin(),
                                          PathEntry{path_dirname(path), "pythonpath", true});
-  std::vector<std::string> torch_missing;
+  std::vector<TorchNeed> torch_missing;
   const auto found = probe_extensions(*host_, snapshot_, {"mod"}, torch_missing);
   ASSERT_EQ(found.value.size(), 1u);
   const Extension& copy = found.value.front();
@@ -182,7 +182,7 @@ TEST_F(RealClosure, MissingNamesAreThoseTheLoaderWarnsOf) {
   request.environment =
       std::vector<std::string>{"LD_TRACE_LOADED_OBJECTS=1", "LD_WARN=yes", "LD_BIND_NOW=yes"};
   const auto run = run_process(request);
-  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_TRUE(run) << english(run.error().message);
   static const std::regex undefined(R"(undefined symbol: ([^\s,]+)[^\n]*\()");
   const std::string text = run->out + run->err;
   for (std::sregex_iterator it(text.begin(), text.end(), undefined), end; it != end; ++it) {

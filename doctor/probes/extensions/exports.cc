@@ -31,8 +31,8 @@ std::string to_base64(std::string_view bytes) {
   return text;
 }
 
-Error malformed(const std::string& why) {
-  return {Errc::Malformed, std::string("the packed names of a library are damaged: ") + why, ""};
+Error malformed(const Message& why) {
+  return {Errc::Malformed, message("the packed names of a library are damaged: {}", why), ""};
 }
 
 Result<std::string> from_base64(std::string_view text) {
@@ -45,7 +45,7 @@ Result<std::string> from_base64(std::string_view text) {
   unsigned held = 0, bits = 0;
   for (const char c : text) {
     const int six = value[static_cast<unsigned char>(c)];
-    if (six < 0) return malformed(say("a character that is not base64"));
+    if (six < 0) return malformed(message("a character that is not base64"));
     bits = (bits << 6 | static_cast<unsigned>(six)) & 0xffff;
     held += 6;
     if (held < 8) continue;
@@ -102,22 +102,23 @@ Result<std::vector<std::string>> unpack_names(const std::string& packed) {
   // The frame states its own length: it is compared with the limit before the memory is allocated.
   const auto size = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > kNamesLimit)
-    return malformed(say("no zstd frame of a usable length"));
+    return malformed(message("no zstd frame of a usable length"));
   std::string text(size, '\0');
   const std::size_t got = ZSTD_decompress(text.data(), text.size(), bytes.data(), bytes.size());
-  if (ZSTD_isError(got) != 0 || got != size) return malformed(say("its zstd data does not decompress"));
+  if (ZSTD_isError(got) != 0 || got != size) return malformed(message("its zstd data does not decompress"));
   std::vector<std::string> names;
   std::uint64_t total = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto shared = static_cast<unsigned char>(text[at]);
     const auto end = text.find('\n', at + 1);
     const std::string_view before = names.empty() ? std::string_view() : names.back();
-    if (end == std::string::npos || shared > before.size()) return malformed(say("a symbol is truncated"));
+    if (end == std::string::npos || shared > before.size())
+      return malformed(message("a symbol is truncated"));
     std::string name(before.substr(0, shared));
     name.append(text, at + 1, end - at - 1);
     // pack_names() gets sorted names without repeats, so anything else is damage.
-    if (!names.empty() && name <= before) return malformed(say("its symbols are not sorted"));
-    if ((total += name.size()) > kNamesLimit) return malformed(say("more symbols than any library has"));
+    if (!names.empty() && name <= before) return malformed(message("its symbols are not sorted"));
+    if ((total += name.size()) > kNamesLimit) return malformed(message("more symbols than any library has"));
     names.push_back(std::move(name));
     at = end + 1;
   }

@@ -28,7 +28,7 @@ int main(int count, char** arguments) {
   std::vector<double> times;
   std::vector<Extension> copies;
   for (int i = 0; i < 21; ++i) {
-    std::vector<std::string> torch_missing;
+    std::vector<TorchNeed> torch_missing;
     const auto start = std::chrono::steady_clock::now();
     copies = probe_extensions(*host, snapshot, modules, torch_missing).value;
     times.push_back(

@@ -69,18 +69,14 @@ ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
 void ExtensionResolver::load_torch_here(const Host& host, const Snapshot& so_far) {
   const TorchLoad torch = load_torch(*with_torch_, host, torch_load_request(so_far));
   if (!torch.loaded) torch_note_ = message("torch could not be loaded: {}", torch.note);
-  for (const UnfoundLibrary& missing : torch.missing) {
-    std::string line = say("{} needed by {}", missing.name, path_normalize(missing.needed_by));
-    if (!missing.fatal.empty()) line += " (" + missing.fatal + ")";
-    torch_missing_.push_back(std::move(line));
-  }
+  for (const UnfoundLibrary& missing : torch.missing)
+    torch_missing_.push_back({missing.name, "", path_normalize(missing.needed_by), missing.fatal});
   // Version needs of what torch brought: the loader refuses these libraries, so they count as missing, too.
   std::vector<int> added;
   for (int i = bare_->object_count(); i < with_torch_->object_count(); ++i) added.push_back(i);
   for (const UnmetNeed& unmet : with_torch_->unmet_versions(added))
-    torch_missing_.push_back(say("{} with version {} needed by {}",
-                                 soname_of(with_torch_->object(unmet.provider)), unmet.version,
-                                 path_normalize(with_torch_->object(unmet.object).path)));
+    torch_missing_.push_back({soname_of(with_torch_->object(unmet.provider)), unmet.version,
+                              path_normalize(with_torch_->object(unmet.object).path), ""});
 }
 
 // Strong names only: a weak one may stay unbound. The libraries of torch are opened only to explain a name
@@ -118,7 +114,7 @@ void ExtensionResolver::take_libraries(const LoadResult& loaded, Extension& copy
     missing.soname = unfound.name;
     missing.needed_by = path_normalize(unfound.needed_by);
     missing.searched = unfound.searched;
-    if (!unfound.fatal.empty()) missing.searched.push_back(say("stopped at {}", unfound.fatal));
+    if (!unfound.fatal.empty()) missing.searched.push_back(message("stopped at {}", unfound.fatal));
     look_elsewhere(host_, so_far_, with_torch_->context(), missing);
     copy.missing_libraries.push_back(std::move(missing));
   }

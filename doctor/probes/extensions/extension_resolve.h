@@ -21,7 +21,7 @@ class ExtensionResolver {
   ExtensionResolver(const Host& host, const Snapshot& so_far);
 
   // "SONAME needed by FILE" for what torch's own closure needs and does not find.
-  const std::vector<std::string>& torch_missing() const { return torch_missing_; }
+  const std::vector<TorchNeed>& torch_missing() const { return torch_missing_; }
   // Why there is no process; "" where there is one.
   const Message& failure() const { return failure_; }
   // The interpreter's process before any import, and after `import torch`. Only without a failure().
@@ -45,7 +45,7 @@ class ExtensionResolver {
   Message failure_;  // why there is no process
   std::optional<ProcessImage> bare_, with_torch_;
   Message torch_note_;  // why torch could not be loaded
-  std::vector<std::string> torch_missing_;
+  std::vector<TorchNeed> torch_missing_;
 };
 
 // How many names like a missing one are looked through, and how many are told.

@@ -196,7 +196,7 @@ std::string machine_of_python(const Host& host, const Snapshot& so_far) {
 
 Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot& so_far,
                                                 const std::vector<std::string>& modules,
-                                                std::vector<std::string>& torch_missing,
+                                                std::vector<TorchNeed>& torch_missing,
                                                 std::vector<BindingMismatch>* torch_mismatches) {
   using Answer = Probed<std::vector<Extension>>;
   if (!so_far.python.present())
@@ -225,7 +225,7 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
     }
   }
   Answer answer = Answer::of(std::move(found));
-  for (const std::string& line : listings.unreadable()) answer.note = clauses_of({answer.note, line});
+  for (const Message& line : listings.unreadable()) answer.note = clauses_of({answer.note, line});
   return answer;
 }
 

@@ -21,12 +21,12 @@ class FolderListings {
   // Empty where the folder cannot be listed, as import sees it.
   const std::vector<DirEntry>& of(const std::string& folder);
   // Folders that exist and could not be listed, each with the reason.
-  const std::vector<std::string>& unreadable() const { return unreadable_; }
+  const std::vector<Message>& unreadable() const { return unreadable_; }
 
  private:
   const Host* host_;
   std::map<std::string, std::vector<DirEntry>> known_;
-  std::vector<std::string> unreadable_;
+  std::vector<Message> unreadable_;
 };
 
 // The copies of one module, with module, path, tag, sys_path_index, selected, why_not_selected and
@@ -42,12 +42,12 @@ std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy
 bool registers_operators(std::string_view symbol);
 
 // Every file on sys.path that is, or nearly is, one of the modules: in the order in which import meets them,
-// read and resolved as after `import torch`. `torch_missing` gets "SONAME needed by FILE" for what torch's
-// own closure lacks. No file at all is a present, empty answer. A file that vanishes or cannot be read
+// read and resolved as after `import torch`. `torch_missing` gets what torch's own closure
+// lacks. No file at all is a present, empty answer. A file that vanishes or cannot be read
 // meanwhile is a state of that file.
 Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot& so_far,
                                                 const std::vector<std::string>& modules,
-                                                std::vector<std::string>& torch_missing,
+                                                std::vector<TorchNeed>& torch_missing,
                                                 std::vector<BindingMismatch>* torch_mismatches = nullptr);
 
 // One file by itself: everything that does not depend on an environment. `resolved` stays false.

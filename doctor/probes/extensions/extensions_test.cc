@@ -73,7 +73,7 @@ class Extensions : public testing::Test {
 
   Workshop shop_;
   Snapshot snapshot_;
-  std::vector<std::string> torch_missing_;
+  std::vector<TorchNeed> torch_missing_;
 };
 
 TEST_F(Extensions, NoFileIsAPresentEmptyAnswer) { EXPECT_TRUE(probe().empty()); }
@@ -221,7 +221,7 @@ TEST_F(Extensions, NamesMissingLibrariesAndWhatIsThereInstead) {
   const MissingLibrary& missing = copy.missing_libraries.front();
   EXPECT_EQ(missing.soname, "libcudart.so.12");
   EXPECT_EQ(missing.needed_by, copy.path);
-  EXPECT_EQ(missing.searched.front(), "RUNPATH of " + copy.path + " " + shop_.path("nowhere"));
+  EXPECT_EQ(english(missing.searched.front()), "RUNPATH of " + copy.path + " " + shop_.path("nowhere"));
   EXPECT_NE(std::ranges::find(missing.same_library_other_version,
                               "libcudart.so.99 (" + shop_.path("cuda/lib64/libcudart.so.99") + ")"),
             missing.same_library_other_version.end());
@@ -266,8 +266,9 @@ TEST_F(Extensions, ReportsWhatTorchItselfLacks) {
   EXPECT_TRUE(torch_missing_.empty());
   ::unlink(shop_.path("site/torch/lib/libc10.so").c_str());
   only();
-  EXPECT_EQ(torch_missing_, std::vector<std::string>{"libc10.so needed by " +
-                                                     shop_.path("site/torch/lib/libtorch_python.so")});
+  ASSERT_EQ(torch_missing_.size(), 1u);
+  EXPECT_EQ(torch_missing_[0].soname, "libc10.so");
+  EXPECT_EQ(torch_missing_[0].needed_by, shop_.path("site/torch/lib/libtorch_python.so"));
 }
 
 TEST_F(Extensions, ANewerGlibcIsAnUnmetVersion) {

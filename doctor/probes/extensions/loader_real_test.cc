@@ -61,7 +61,7 @@ class RealLoader : public testing::Test {
     request.environment = environment;
     request.timeout = std::chrono::milliseconds(500000);
     const auto run = run_process(request);
-    EXPECT_TRUE(run && run->ok()) << (run ? run->err : run.error().message);
+    EXPECT_TRUE(run && run->ok()) << (run ? run->err : english(run.error().message));
     Truth truth;
     if (!run) return truth;
     const std::string pid = between(run->out, "pid ", "\n");
@@ -101,7 +101,7 @@ class RealLoader : public testing::Test {
     Ours ours;
     LibraryCache libraries(*host_);
     auto started = ProcessImage::start(libraries, program_);
-    EXPECT_TRUE(started) << (started ? "" : started.error().message);
+    EXPECT_TRUE(started) << (started ? "" : english(started.error().message));
     if (!started) return ours;
     ProcessImage process = *std::move(started);
     for (int i = 0; i < process.object_count(); ++i) bind(process, i, {}, ours);
@@ -126,7 +126,7 @@ class RealLoader : public testing::Test {
     const std::string who = path_normalize(process.object(object).path);
     ours.files.insert(who);
     const auto resolved = process.resolve(object, list);
-    ASSERT_TRUE(resolved) << resolved.error().message;
+    ASSERT_TRUE(resolved) << english(resolved.error().message);
     for (const ResolvedSymbol& r : *resolved) {
       const std::string& version = r.symbol.version;
       const Name name{who, version.empty() ? r.symbol.name : r.symbol.name + "@" + version};

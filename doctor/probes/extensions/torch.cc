@@ -46,7 +46,7 @@ void add_image(const FileBytes& file, const FatbinEntry& entry, std::vector<Devi
 }  // namespace
 
 // Nothing to read in a build for the CPU or for ROCm.
-std::string read_torch_images(const Host& host, Torch& torch) {
+Message read_torch_images(const Host& host, Torch& torch) {
   if (torch.cuda.empty()) return "";
   for (const Library& library : torch.libraries) {
     // Some releases of 1.x split the library: libtorch_cuda_cpp.so and libtorch_cuda_cu.so.
@@ -55,7 +55,7 @@ std::string read_torch_images(const Host& host, Torch& torch) {
       continue;
     const auto image = image_of(host, library.path);
     const auto entries = image ? find_device_images(*image) : Result<std::vector<FatbinEntry>>(image.error());
-    if (!entries) return say("{}: its device code cannot be read: {}", name, entries.error().message);
+    if (!entries) return message("{}: its device code cannot be read: {}", name, entries.error().message);
     for (const FatbinEntry& entry : *entries) add_image(image->file(), entry, torch.images);
   }
   std::ranges::sort(torch.images, [](const auto& a, const auto& b) {
@@ -117,7 +117,7 @@ void read_libraries(const Host& host, Probed<Torch>& probed) {
       library.build_id = std::move(facts->build_id);
       library.needed = std::move(facts->needed);
     } else {
-      add_note(probed, entry.name + ": " + facts.error().message);
+      add_note(probed, message("{}: {}", entry.name, facts.error().message));
     }
     torch.libraries.push_back(std::move(library));
   }
@@ -133,7 +133,7 @@ void read_string_abi(const Host& host, const Python& python, Probed<Torch>& prob
   for (const std::string& folder : folders) {
     const std::string file = path_join(folder, "libc10.so");
     if (!is_regular_file(host, file)) continue;
-    std::string reason;
+    Message reason;
     probed.value.string_abi = string_abi_of_torch(host, file, reason);
     if (probed.value.string_abi == "unknown") add_note(probed, reason);
     return;

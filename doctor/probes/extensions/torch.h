@@ -11,7 +11,7 @@ namespace scankit {
 
 // The kinds of device images in torch's own kernels, each once, by chip. Reads headers only: the library has
 // some hundred containers in 300 MB. The string says why there are none; "" where there is nothing to say.
-std::string read_torch_images(const Host& host, Torch& torch);
+Message read_torch_images(const Host& host, Torch& torch);
 
 // The torch that `import torch` would take, described from its files, whether it can be imported or not.
 // Absent: there is none. Failed: there is something, but not enough of it to tell the version. The note also

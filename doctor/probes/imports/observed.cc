@@ -207,7 +207,7 @@ Message forbidden(const Host& host, const Snapshot& snapshot, const ObserveReque
 // The module itself is not installed, as against one that it imports.
 bool no_such_module(const Observation& seen) {
   return seen.outcome == "error" && seen.exception == "ModuleNotFoundError" &&
-         seen.message.find("'" + seen.module + "'") != std::string::npos;
+         seen.message.english().find("'" + seen.module + "'") != std::string::npos;
 }
 
 // torch's extensions fail by themselves, for want of torch's libraries. One that works needs no second trial,

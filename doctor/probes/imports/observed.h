@@ -45,7 +45,7 @@ class HangWatch {
 // listed. `modules` are those of observed_program.h, which says what "?" and ":" in them mean.
 struct ChildAnswer {
   bool started = false;  // our program began to run
-  std::string why_not;   // not started: one line
+  Message why_not;       // not started: one line
   std::string outcome;   // not started: "timeout", "crashed" or "error" of the interpreter itself
   int signal = 0;
   std::int64_t duration_ms = 0;

@@ -76,9 +76,9 @@ std::string kernel_wait(int pid) {
     if (!call->on_descriptor) return text;
     const auto descriptor = std::strtoul(argument.c_str(), nullptr, 16);
     const std::string file = link_target(proc + "/fd/" + std::to_string(descriptor));
-    return file.empty() ? text : say("{} on {}", text, file);
+    return file.empty() ? text : english(message("{} on {}", text, file));
   }
-  if (number == "running") return say("nothing (it is using the CPU)");
+  if (number == "running") return "nothing (it is using the CPU)";
   const std::string channel = first_word_of_file(proc + "/wchan");
   return channel == "0" ? "" : channel;
 }
@@ -144,7 +144,7 @@ std::string pick_line(const std::string& text, std::string_view prefix) {
 // sigabbrev_np is glibc's (2.32), without "SIG" and never translated.
 std::string signal_name(int number) {
   const char* name = ::sigabbrev_np(number);
-  return name == nullptr ? say("signal {}", number) : std::string("SIG") + name;
+  return name == nullptr ? english(message("signal {}", number)) : std::string("SIG") + name;
 }
 
 // faulthandler writes the innermost frame first, right below "(most recent call first)". The import
@@ -174,18 +174,17 @@ void end_of_process(const ProcessResult& process, Observation& unfinished) {
   unfinished.duration_ms = process.duration.count();
   if (process.timed_out) {
     unfinished.outcome = "timeout";
-    unfinished.message = where_it_stood(process.err);
-    unfinished.raised_at = place_of(unfinished.message);
-    if (!unfinished.message.empty())
-      unfinished.message = say("it is waiting in {}", unfinished.message.substr(2));
+    const std::string frame = where_it_stood(process.err);
+    unfinished.raised_at = place_of(frame);
+    if (!frame.empty()) unfinished.message = message("it is waiting in {}", frame.substr(2));
     return;
   }
   unfinished.outcome = "crashed";
   unfinished.signal = process.signal;
   unfinished.raised_at = place_of(where_it_stood(process.err));
   unfinished.message = process.signal != 0
-                           ? signal_name(process.signal)
-                           : say("it ended the interpreter with status {}", process.exit_code);
+                           ? Message(signal_name(process.signal))
+                           : message("it ended the interpreter with status {}", process.exit_code);
 }
 
 // sitecustomize.py, a .pth line or the interpreter itself: our program did not come to run.
@@ -195,13 +194,14 @@ void not_started(const std::string& python, const ProcessResult& process, ChildA
   answer.duration_ms = process.duration.count();
   if (process.timed_out)
     answer.why_not =
-        say("{} does not start: no output within {} s", python, (process.duration.count() + 500) / 1000);
+        message("{} does not start: no output within {} s", python, (process.duration.count() + 500) / 1000);
   else if (process.signal != 0)
-    answer.why_not = say("{} does not start: it was killed by {}", python, signal_name(process.signal));
+    answer.why_not = message("{} does not start: it was killed by {}", python, signal_name(process.signal));
   else
-    answer.why_not = say("{} does not start: it exited with status {} and did not run the test program",
-                         python, process.exit_code);
-  if (const std::string line = pick_line(process.err, ""); !line.empty()) answer.why_not += " (" + line + ")";
+    answer.why_not = message("{} does not start: it exited with status {} and did not run the test program",
+                             python, process.exit_code);
+  if (const std::string line = pick_line(process.err, ""); !line.empty())
+    answer.why_not = message("{} ({})", answer.why_not, line);
 }
 
 // One line of the channel. A "begin" without its "end" is an import that took the process with it.
@@ -287,8 +287,8 @@ ChildAnswer import_in_child(const std::string& python, const std::vector<std::st
   if (!process) return {.why_not = process.error().message};
   ChildAnswer answer = read_child(python, *process);
   if (!answer.imports.empty() && answer.imports.back().outcome == "timeout" && !waits_for.empty()) {
-    std::string& message = answer.imports.back().message;
-    message += (message.empty() ? "" : "; ") + say("in the kernel: {}", waits_for);
+    Message& how = answer.imports.back().message;
+    how = clauses_of({how, message("in the kernel: {}", waits_for)});
   }
   return answer;
 }

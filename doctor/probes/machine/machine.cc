@@ -59,7 +59,7 @@ std::string find_system_library(const Host& host, const std::string& name) {
 
 Probed<Os> probe_os(const Host& host) {
   Os os;
-  std::string note;
+  Message note;
   // os-release(5): the first takes precedence, the second is the vendor's.
   for (const char* file : {"/etc/os-release", "/usr/lib/os-release"}) {
     const auto text = host.read_file(file, 1u << 16);
@@ -71,7 +71,7 @@ Probed<Os> probe_os(const Host& host) {
     os.id = values["ID"];
     os.version_id = values["VERSION_ID"];
     os.pretty_name = values["PRETTY_NAME"];
-    note.clear();
+    note = {};
     break;
   }
   if (host.is_live()) {

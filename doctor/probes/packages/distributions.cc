@@ -273,10 +273,8 @@ Probed<std::vector<Distribution>> probe_distributions(const Host& host, const Py
   std::vector<Distribution> found = DistributionReader(host, python).read();
   mark_finder_editables(python, found);
   if (unreadable.empty()) return Probed<std::vector<Distribution>>::of(std::move(found));
-  std::string why;
-  for (const std::string& reason : unreadable) why += (why.empty() ? "" : "; ") + reason;
-  auto failed =
-      Probed<std::vector<Distribution>>::failed(message("{}; run as a user with read permission", why));
+  auto failed = Probed<std::vector<Distribution>>::failed(
+      message("{}; run as a user with read permission", clauses_of(unreadable)));
   failed.value = std::move(found);
   return failed;
 }

@@ -93,14 +93,14 @@ std::string user_name(const Host& host, std::uint32_t uid) {
     std::getline(fields, number, ':');
     if (number == std::to_string(uid) && !name.empty()) return name;
   }
-  return say("user {}", uid);
+  return english(message("user {}", uid));
 }
 
 // "" where this user may write. X_OK is needed as well: without it, no file of a directory can be made.
 std::string owner_of_folder(const Host& host, const std::string& folder) {
   if (may(folder, W_OK | X_OK)) return "";
   const auto info = host.stat(folder);
-  return info ? user_name(host, info->uid) : say("its owner");
+  return info ? user_name(host, info->uid) : std::string("its owner");
 }
 
 }  // namespace

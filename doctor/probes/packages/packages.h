@@ -53,7 +53,7 @@ PackageScan scan_package_file(std::string_view source, const std::string& module
 // on the path. "unknown": the files do not decide, for the reason `why`.
 struct NameOffer {
   std::string answer;  // "yes", "no", "absent", "unknown"
-  std::string why;
+  Message why;
   std::string package_path;  // of the top-level package
 };
 

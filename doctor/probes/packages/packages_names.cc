@@ -65,13 +65,13 @@ bool NameSearch::has_child(const std::string& folder, const std::string& name) c
 NameOffer NameSearch::find_target(const std::string& target, const std::string& top, std::string& file,
                                   std::string& folder) {
   const auto found = find_python_module(host_, python_, top);
-  if (!found) return {"absent", say("no package {} is on this Python's path", top), ""};
+  if (!found) return {"absent", message("no package {} is on this Python's path", top), ""};
   const std::string at = found->path;
   if (!found->package) {
-    if (found->leftover) return {"unknown", say("{} is a directory without __init__.py", at), at};
-    if (!at.ends_with(".py")) return {"unknown", say("{} is a compiled module", at), at};
+    if (found->leftover) return {"unknown", message("{} is a directory without __init__.py", at), at};
+    if (!at.ends_with(".py")) return {"unknown", message("{} is a compiled module", at), at};
     file = at;
-    if (target != top) return {"unknown", say("{} is a single file", at), at};
+    if (target != top) return {"unknown", message("{} is a single file", at), at};
     return {"yes", "", at};
   }
   folder = at;
@@ -81,7 +81,7 @@ NameOffer NameSearch::find_target(const std::string& target, const std::string& 
     const std::string part = target.substr(from, end - from);
     from = end + 1;
     const auto text = host_.read_file(file, kLongestNameFile);
-    if (folder.empty()) return {"unknown", say("{} is a single file", file), at};
+    if (folder.empty()) return {"unknown", message("{} is a single file", file), at};
     const std::string deeper = path_join(folder, part);
     if (host_.is_directory(deeper)) {
       folder = deeper;
@@ -90,13 +90,13 @@ NameOffer NameSearch::find_target(const std::string& target, const std::string& 
       file = deeper + ".py";
       folder.clear();
     } else if (has_child(folder, part)) {
-      return {"unknown", say("{} is a compiled module", deeper), at};
+      return {"unknown", message("{} is a compiled module", deeper), at};
     } else if (!text) {
-      return {"unknown", say("{} could not be read", file), at};
+      return {"unknown", message("{} could not be read", file), at};
     } else if (has_word(*text, part) || text->find("__path__") != std::string::npos) {
-      return {"unknown", say("{} may create the module {} itself", file, part), at};
+      return {"unknown", message("{} may create the module {} itself", file, part), at};
     } else {
-      return {"no", say("{}.py does not exist", deeper), at};
+      return {"no", message("{}.py does not exist", deeper), at};
     }
   }
   return {"yes", "", at};
@@ -111,24 +111,24 @@ NameOffer NameSearch::search_folder(const std::string& folder, const std::string
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const auto entries = host_.list(folders[i]);
-    if (!entries) return {"unknown", say("{} could not be listed", folders[i]), where};
+    if (!entries) return {"unknown", message("{} could not be listed", folders[i]), where};
     for (const DirEntry& entry : *entries) {
       const std::string path = path_join(folders[i], entry.name);
       if (entry.kind == FileKind::Directory && entry.name != "__pycache__") folders.push_back(path);
       if (entry.name.find(".so") != std::string::npos)
-        return {"unknown", say("{} may define it", path), where};
+        return {"unknown", message("{} may define it", path), where};
       if (!entry.name.ends_with(".py") || entry.kind == FileKind::Directory) continue;
       const auto text = host_.read_file(path, kLongestNameFile);
-      if (!text) return {"unknown", say("{} could not be read", path), where};
+      if (!text) return {"unknown", message("{} could not be read", path), where};
       bytes += text->size();
       if (++files > kMostNameFiles || bytes > kMostNameBytes || folders.size() > kMostFolders)
-        return {"unknown", say("{} is too large to search", folder), where};
+        return {"unknown", message("{} is too large to search", folder), where};
       if (has_word(*text, name)) return {"yes", "", where};
       if (takes_all_from_elsewhere(*text))
-        return {"unknown", say("{} imports all names of another module", path), where};
+        return {"unknown", message("{} imports all names of another module", path), where};
     }
   }
-  return {"no", say("no file below {} defines the name {}", folder, name), where};
+  return {"no", message("no file below {} defines the name {}", folder, name), where};
 }
 
 // Best evidence first: the word in the module's own file, a submodule of that name, then the files below, if
@@ -144,15 +144,15 @@ NameOffer NameSearch::ask(const std::string& target, const std::string& name) {
     // A namespace package (PEP 420) offers its submodules. Whether another portion of it offers the name
     // is unknown.
     if (!text && !folder.empty() && !host_.exists(file))
-      offer =
-          has_child(folder, name) ? offer : NameOffer{"unknown", say("{} has no __init__.py", folder), where};
+      offer = has_child(folder, name) ? offer
+                                      : NameOffer{"unknown", message("{} has no __init__.py", folder), where};
     else if (!text)
-      offer = {"unknown", say("{} could not be read", file), where};
+      offer = {"unknown", message("{} could not be read", file), where};
     else if (!has_word(*text, name) && (folder.empty() || !has_child(folder, name))) {
       if (!makes_names(*text))
-        offer = {"no", say("{} does not define the name {}", file, name), where};
+        offer = {"no", message("{} does not define the name {}", file, name), where};
       else if (folder.empty() || takes_all_from_elsewhere(*text))
-        offer = {"unknown", say("{} imports names from other modules", file), where};
+        offer = {"unknown", message("{} imports names from other modules", file), where};
       else
         offer = search_folder(folder, name, where);
     }

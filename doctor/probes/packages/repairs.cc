@@ -153,20 +153,21 @@ std::vector<std::string> names_of(const std::string& series) {
 EnvironmentRepair repair_of_conda(const Host& host, const std::string& folder) {
   for (const char* name : {"conda", "mamba", "micromamba"})
     if (find_on_path(host, name))
-      return {say("install a Python in this conda environment"),
+      return {message("install a Python in this conda environment"),
               shell_line({name, "install", "-p", folder, "python"})};
-  return {say("install a Python in this conda environment, or choose another Python with --python"), ""};
+  return {message("install a Python in this conda environment, or choose another Python with --python"), ""};
 }
 
 EnvironmentRepair repair_of(const Host& host, const std::string& origin, const std::string& folder,
                             const Error& why) {
   const auto there = host.stat(folder);
   if (why.code == Errc::PermissionDenied || (!there && there.error().code == Errc::PermissionDenied))
-    return {say("run scankit as a user with read permission, or choose another Python with --python"), ""};
+    return {message("run scankit as a user with read permission, or choose another Python with --python"),
+            ""};
   if (!there && origin != "./.venv")
-    return {say("deactivate the environment, which no longer exists"), shell_line({"unset", origin})};
+    return {message("deactivate the environment, which no longer exists"), shell_line({"unset", origin})};
   if (there && there->kind != FileKind::Directory)
-    return {say("give the directory of an environment, or the Python with --python"), ""};
+    return {message("give the directory of an environment, or the Python with --python"), ""};
   if (origin == "CONDA_PREFIX" || host.is_directory(path_join(folder, "conda-meta")))
     return repair_of_conda(host, folder);
   return repair_of_venv(host, folder);
@@ -176,7 +177,7 @@ EnvironmentRepair repair_of(const Host& host, const std::string& origin, const s
 
 EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder) {
   const VenvFile venv = read_venv_file(host, folder);
-  const std::string text = say("recreate the environment, and reinstall its packages");
+  const Message text = message("recreate the environment, and reinstall its packages");
   const auto uv = find_on_path(host, "uv");
   const auto with_uv = [&] {
     std::vector<std::string> words = {"uv", "venv", "--clear"};
@@ -192,8 +193,8 @@ EnvironmentRepair repair_of_venv(const Host& host, const std::string& folder) {
   }
   if (uv) return with_uv();
   const std::string name = venv.series.empty() ? "python3" : "python" + venv.series;
-  return {say("install {} with its venv module, then recreate the environment: {}", name,
-              shell_line({name, "-m", "venv", "--clear", folder})),
+  return {message("install {} with its venv module, then recreate the environment: {}", name,
+                  shell_line({name, "-m", "venv", "--clear", folder})),
           ""};
 }
 
@@ -204,8 +205,8 @@ BrokenEnvironment broken_environment(const Host& host, const std::string& origin
 }
 
 Error error_of(const BrokenEnvironment& broken) {
-  return {Errc::ToolFailed, say("{}: {}", broken.origin, broken.reason),
-          broken.command.empty() ? broken.repair : broken.repair + ": " + broken.command};
+  return {Errc::ToolFailed, message("{}: {}", broken.origin, broken.reason),
+          broken.command.empty() ? broken.repair : message("{}: {}", broken.repair, broken.command)};
 }
 
 }  // namespace scankit

@@ -19,8 +19,9 @@ Probed<std::vector<UnfinishedRepair>> probe_repairs(const Host& host, const Pyth
 // What to do about an environment whose Python cannot be used: a sentence, and the command that does it on
 // this machine where there is one.
 struct EnvironmentRepair {
-  std::string text, command;
-  std::string hint() const { return command.empty() ? text : text + ": " + command; }
+  Message text;
+  std::string command;
+  Message hint() const { return command.empty() ? text : message("{}: {}", text, command); }
 };
 // A venv: made anew by uv (where uv made it and is on PATH) or by a Python of PATH that can make venvs,
 // one of the venv's own release first.

@@ -119,8 +119,7 @@ bool holds_string(const Host& host, const std::string& path, std::string_view te
 namespace {
 
 Probed<Python> failed(const Error& error, Python python = {}) {
-  auto probed =
-      Probed<Python>::failed(error.hint.empty() ? error.message : error.message + "; " + error.hint);
+  auto probed = Probed<Python>::failed(clauses_of({error.message, error.hint}));
   probed.value = std::move(python);
   return probed;
 }
@@ -176,14 +175,14 @@ void describe(const Host& host, const PythonLayout& layout, Python& python) {
 // A CPython 3 with its standard library. PyPy is recognised by the name of its executable.
 Result<PythonLayout> supported_layout(const Host& host, const std::string& interpreter) {
   if (path_basename(host.realpath(interpreter).value_or(interpreter)).starts_with("pypy"))
-    return Error{Errc::Unsupported, say("{} is PyPy, for which no torch exists", printable(interpreter)),
-                 say("choose a CPython 3")};
+    return Error{Errc::Unsupported, message("{} is PyPy, for which no torch exists", printable(interpreter)),
+                 message("choose a CPython 3")};
   SCANKIT_TRY(PythonLayout layout, read_python_layout(host, interpreter));
   if (layout.major != 3 || layout.minor < 6)
     return Error{Errc::Unsupported,
-                 say("{} is Python {}; scankit supports CPython 3.6 and newer", printable(interpreter),
-                     layout.release),
-                 say("choose another with --python")};
+                 message("{} is Python {}; scankit supports CPython 3.6 and newer", printable(interpreter),
+                         layout.release),
+                 message("choose another with --python")};
   return layout;
 }
 

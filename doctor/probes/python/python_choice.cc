@@ -28,8 +28,8 @@ namespace {
 constexpr std::array kSigns{"usr", "bin", "lib", "lib64", "etc"};
 constexpr std::size_t kManyEntries = 256;
 
-Error no_root(const std::string& folder, const std::string& why, std::string hint) {
-  return {Errc::InvalidArgument, say("--root {}: {}", printable(folder), why), std::move(hint)};
+Error no_root(const std::string& folder, const Message& why, Message hint) {
+  return {Errc::InvalidArgument, message("--root {}: {}", printable(folder), why), std::move(hint)};
 }
 
 // What `docker save`, skopeo and buildah write: the layers, not the files. The OCI image layout has a file
@@ -65,22 +65,24 @@ void add_children(const Host& host, const std::string& parent, const std::string
 Result<std::string> root_folder(const std::string& folder) {
   const auto host = make_real_host();
   auto real = host->realpath(folder);
-  if (!real) return no_root(folder, real.error().message, say("give the directory of an unpacked image"));
+  if (!real) return no_root(folder, real.error().message, message("give the directory of an unpacked image"));
   if (*real == "/")
-    return no_root(folder, say("that is the running system"), say("omit --root to look at this machine"));
+    return no_root(folder, message("that is the running system"),
+                   message("omit --root to look at this machine"));
   if (!host->is_directory(*real))
-    return no_root(folder, say("not a directory"),
-                   say("unpack the image first, for example: docker export CONTAINER | tar -x -C DIR"));
+    return no_root(folder, message("not a directory"),
+                   message("unpack the image first, for example: docker export CONTAINER | tar -x -C DIR"));
   if (const auto listed = host->list(*real); !listed)
-    return no_root(folder, listed.error().message, say("run as a user with read permission"));
+    return no_root(folder, listed.error().message, message("run as a user with read permission"));
   if (is_packed_image(*host, *real))
-    return no_root(folder, say("it contains an image's layers, not its files"),
-                   say("unpack it first, for example with: umoci unpack, or docker export | tar -x"));
+    return no_root(folder, message("it contains an image's layers, not its files"),
+                   message("unpack it first, for example with: umoci unpack, or docker export | tar -x"));
   const bool looks_so =
       std::ranges::any_of(kSigns, [&](const char* sign) { return host->exists(path_join(*real, sign)); });
   if (!looks_so)
-    return no_root(folder, say("not a root file system: it contains none of usr, bin, lib, lib64 and etc"),
-                   say("give the directory that contains them"));
+    return no_root(folder,
+                   message("not a root file system: it contains none of usr, bin, lib, lib64 and etc"),
+                   message("give the directory that contains them"));
   return real;
 }
 
@@ -264,9 +266,9 @@ Result<std::string> choose_in_root(const Host& host, std::vector<Message>& notes
   const auto& chosen = with_torch ? with_torch : first;
   if (!chosen)
     return Error{Errc::InvalidArgument,
-                 say("no Python found in the root: searched the directories of its PATH, /opt/*, "
-                     "/opt/conda/envs/*, /venv, /app/.venv, /root/.venv and similar ones"),
-                 say("give its path inside the root: --python /path/to/python")};
+                 message("no Python found in the root: searched the directories of its PATH, /opt/*, "
+                         "/opt/conda/envs/*, /venv, /app/.venv, /root/.venv and similar ones"),
+                 message("give its path inside the root: --python /path/to/python")};
   notes.push_back(chosen->second);
   list_others(host, candidates, chosen->first, notes);
   return chosen->first;
@@ -316,8 +318,8 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
   }
   if (!chosen)
     return Error{Errc::InvalidArgument,
-                 say("no Python found: searched VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH"),
-                 say("choose one: --python PATH")};
+                 message("no Python found: searched VIRTUAL_ENV, ./.venv, CONDA_PREFIX and PATH"),
+                 message("choose one: --python PATH")};
   for (PythonCandidate& candidate : elsewhere(host)) candidates.push_back(std::move(candidate));
   list_others(host, candidates, *chosen, notes);
   return *chosen;

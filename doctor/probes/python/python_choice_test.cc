@@ -19,7 +19,7 @@ class ChoosePython : public PythonTree {
   std::string choose(const std::optional<std::string>& requested = std::nullopt) {
     notes_.clear();
     const auto chosen = choose_python(host_, requested, notes_);
-    return chosen ? *chosen : "ERROR " + chosen.error().message;
+    return chosen ? *chosen : "ERROR " + english(chosen.error().message);
   }
   void put_torch(const std::string& prefix, const std::string& version) {
     write(prefix + "/lib/python3.11/site-packages/torch/version.py", "__version__ = '" + version + "'\n");
@@ -68,9 +68,10 @@ TEST_F(ChoosePython, TakesNothingInThePlaceOfAnActiveEnvironment) {
   ASSERT_FALSE(chosen);
   EXPECT_EQ(chosen.error().code, Errc::ToolFailed);
   EXPECT_EQ(broken.origin, "./.venv");
-  EXPECT_NE(broken.reason.find("the Python this venv was made from (" + at("gone/bin/python3.11") + ")"),
-            std::string::npos);
-  EXPECT_NE(chosen.error().hint.find("-m venv --clear " + at("work/.venv")), std::string::npos);
+  EXPECT_NE(
+      english(broken.reason).find("the Python this venv was made from (" + at("gone/bin/python3.11") + ")"),
+      std::string::npos);
+  EXPECT_NE(english(chosen.error().hint).find("-m venv --clear " + at("work/.venv")), std::string::npos);
 }
 
 TEST_F(ChoosePython, PassesOverAFileThatNamesAnEnvironment) {
@@ -128,7 +129,7 @@ class Root : public PythonTree {
   std::string choose(const std::optional<std::string>& requested = std::nullopt) {
     notes_.clear();
     const auto chosen = choose_python(*make_real_host(at("image")), requested, notes_);
-    return chosen ? *chosen : "ERROR " + chosen.error().message;
+    return chosen ? *chosen : "ERROR " + english(chosen.error().message);
   }
   std::vector<Message> notes_;
 };
@@ -144,10 +145,10 @@ TEST_F(Root, IsAFolderThatHoldsASystem) {
     const auto refused = root_folder(at(bad));
     ASSERT_FALSE(refused) << bad;
     EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
-    EXPECT_NE(refused.error().message.find(at(bad)), std::string::npos);
+    EXPECT_NE(english(refused.error().message).find(at(bad)), std::string::npos);
     EXPECT_FALSE(refused.error().hint.empty());
   }
-  EXPECT_NE(root_folder("/").error().message.find("running system"), std::string::npos);
+  EXPECT_NE(english(root_folder("/").error().message).find("running system"), std::string::npos);
 }
 
 TEST_F(Root, TakesThePythonThatHoldsTorch) {

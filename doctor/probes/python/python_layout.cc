@@ -80,12 +80,12 @@ Result<std::optional<VenvConfig>> read_venv_config(const Host& host, const std::
     const auto text = host.read_file(file, 1u << 20);
     if (!text)
       return Error{text.error().code,
-                   say("the venv's configuration cannot be read: {}", text.error().message),
-                   say("grant yourself read permission, or recreate the venv")};
+                   message("the venv's configuration cannot be read: {}", text.error().message),
+                   message("grant yourself read permission, or recreate the venv")};
     if (!is_utf8(*text))
       return Error{Errc::Malformed,
-                   say("{} is not UTF-8 text, so this venv's interpreter fails at startup", file),
-                   say("recreate the venv")};
+                   message("{} is not UTF-8 text, so this venv's interpreter fails at startup", file),
+                   message("recreate the venv")};
     VenvConfig config;
     config.file = file;
     config.prefix = path_dirname(directory);  // site.py: the folder above bin, wherever the file lies
@@ -354,11 +354,12 @@ Result<PythonLayout> read_python_layout(const Host& host, const std::string& int
   SCANKIT_TRY(layout.venv, read_venv_config(host, interpreter));
   const auto series = find_series(host, layout, search_start(layout));
   if (!series)
-    return Error{Errc::NotFound,
-                 say("the interpreter {} has no standard library: lib/python3.*/os.py found neither in {} "
-                     "nor above it",
-                     printable(interpreter), printable(search_start(layout))),
-                 say("its installation is incomplete or was moved: reinstall that Python")};
+    return Error{
+        Errc::NotFound,
+        message("the interpreter {} has no standard library: lib/python3.*/os.py found neither in {} "
+                "nor above it",
+                printable(interpreter), printable(search_start(layout))),
+        message("its installation is incomplete or was moved: reinstall that Python")};
   layout.major = series->major;
   layout.minor = series->minor;
   layout.thread = series->thread;
@@ -366,11 +367,11 @@ Result<PythonLayout> read_python_layout(const Host& host, const std::string& int
   if (!host.is_directory(layout.stdlib))
     return Error{Errc::NotFound,
                  layout.base_prefix.empty()
-                     ? say("the interpreter {} has no standard library: lib/python{} not found above it",
-                           printable(interpreter), layout.tag())
-                     : say("the interpreter {} has no standard library: {} not found", printable(interpreter),
-                           printable(layout.stdlib)),
-                 say("its installation is incomplete or was moved: reinstall that Python")};
+                     ? message("the interpreter {} has no standard library: lib/python{} not found above it",
+                               printable(interpreter), layout.tag())
+                     : message("the interpreter {} has no standard library: {} not found",
+                               printable(interpreter), printable(layout.stdlib)),
+                 message("its installation is incomplete or was moved: reinstall that Python")};
   find_release(host, layout);
   layout.site_source = host.read_file(path_join(layout.stdlib, "site.py"), 1u << 20).value_or("");
   return layout;

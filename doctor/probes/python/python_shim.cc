@@ -22,25 +22,25 @@
 namespace scankit {
 namespace {
 
-std::string name_another() {
-  return say("give --python an interpreter, or the directory of a venv or conda environment");
+Message name_another() {
+  return message("give --python an interpreter, or the directory of a venv or conda environment");
 }
 
-Error unusable_python(const std::string& path, std::string_view why, std::string hint = name_another()) {
-  return {Errc::InvalidArgument, say("no Python at {}: {}", printable(path), why), std::move(hint)};
+Error unusable_python(const std::string& path, const Message& why, Message hint = name_another()) {
+  return {Errc::InvalidArgument, message("no Python at {}: {}", printable(path), why), std::move(hint)};
 }
 
 // That a file may not be looked at says nothing of whether it is there.
 Error denied(const std::string& path, const std::string& at) {
   return {Errc::PermissionDenied,
-          at == path
-              ? say("no Python at {}: permission denied", printable(path))
-              : say("no Python at {}: it is a link to {}: permission denied", printable(path), printable(at)),
-          say("run scankit as a user with read permission")};
+          at == path ? message("no Python at {}: permission denied", printable(path))
+                     : message("no Python at {}: it is a link to {}: permission denied", printable(path),
+                               printable(at)),
+          message("run scankit as a user with read permission")};
 }
 
-std::string ask_it(const std::string& path) {
-  return say("give --python the output of: {} -c 'import sys; print(sys.executable)'", printable(path));
+Message ask_it(const std::string& path) {
+  return message("give --python the output of: {} -c 'import sys; print(sys.executable)'", printable(path));
 }
 
 bool looks_like_file(const Host& host, const std::string& path) {
@@ -60,16 +60,16 @@ Error dead_link(const Host& host, const std::string& path) {
           (!there && there.error().code == Errc::PermissionDenied))
         return denied(path, at);
       const std::string venv = path_dirname(path_dirname(path));
-      if (links == 0) return unusable_python(path, say("no such file"));
+      if (links == 0) return unusable_python(path, message("no such file"));
       if (is_regular_file(host, path_join(venv, "pyvenv.cfg")))
-        return unusable_python(path,
-                               say("the Python this venv was made from ({}) no longer exists", printable(at)),
-                               repair_of_venv(host, venv).hint());
-      return unusable_python(path, say("it is a link to {}, which does not exist", printable(at)));
+        return unusable_python(
+            path, message("the Python this venv was made from ({}) no longer exists", printable(at)),
+            repair_of_venv(host, venv).hint());
+      return unusable_python(path, message("it is a link to {}, which does not exist", printable(at)));
     }
     at = next->starts_with('/') ? path_normalize(*next) : path_normalize(path_join(path_dirname(at), *next));
   }
-  return unusable_python(path, say("its symbolic links form a loop"));
+  return unusable_python(path, message("its symbolic links form a loop"));
 }
 
 // The interpreter of a venv, a conda environment or an installation. lstat, so that a dead link is found
@@ -80,13 +80,14 @@ Result<std::string> in_folder(const Host& host, const std::string& folder) {
     if (host.lstat(candidate)) return candidate;
   }
   if (is_regular_file(host, path_join(folder, "pyvenv.cfg")))
-    return unusable_python(folder, say("it is the directory of a venv without bin/python"),
+    return unusable_python(folder, message("it is the directory of a venv without bin/python"),
                            repair_of_venv(host, folder).hint());
   const auto listed = host.list(folder);
   if (!listed && listed.error().code == Errc::PermissionDenied) return denied(folder, folder);
   if (is_regular_file(host, path_join(folder, "Scripts/python.exe")))
-    return unusable_python(folder, say("it is a venv created on Windows"), say("create one for Linux"));
-  return unusable_python(folder, say("it is a directory without bin/python"));
+    return unusable_python(folder, message("it is a venv created on Windows"),
+                           message("create one for Linux"));
+  return unusable_python(folder, message("it is a directory without bin/python"));
 }
 
 // As execvp(3) searches, except that a file which this user may not execute is not skipped.
@@ -101,11 +102,11 @@ std::optional<std::string> on_path(const Host& host, const std::string& name, bo
 // An existing file, or a link that leads to one. A name without a slash is tried in the current directory
 // before PATH, since a user also names a directory like "venv" in this way.
 Result<std::string> locate(const Host& host, const std::string& requested) {
-  if (requested.empty()) return unusable_python("\"\"", say("the path is empty"));
+  if (requested.empty()) return unusable_python("\"\"", message("the path is empty"));
   std::string path = absolute_path(host, requested);
   if (requested.find('/') == std::string::npos && !host.lstat(path)) {
     if (auto found = on_path(host, requested, false)) return *found;
-    return unusable_python(requested, say("it is neither in the current directory nor on PATH"));
+    return unusable_python(requested, message("it is neither in the current directory nor on PATH"));
   }
   const auto info = host.stat(path);
   if (!info) return dead_link(host, path);
@@ -122,7 +123,7 @@ Result<std::string> through_script(const Host& host, const std::string& path, co
     SCANKIT_TRY(const std::string target, pyenv_target(host, text, path_basename(path)));
     if (!target.empty()) return target;
     if (auto found = on_path(host, path_basename(path), true)) return *found;
-    return unusable_python(path, say("pyenv's version is \"system\", but PATH has no other Python"),
+    return unusable_python(path, message("pyenv's version is \"system\", but PATH has no other Python"),
                            ask_it(path));
   }
   if (auto target = exec_target(text, path)) {
@@ -130,7 +131,8 @@ Result<std::string> through_script(const Host& host, const std::string& path, co
     if (auto found = on_path(host, *target, true); found && *found != path) return *found;
   }
   return unusable_python(
-      path, say("it is a script, and which interpreter it starts is only known by running it"), ask_it(path));
+      path, message("it is a script, and which interpreter it starts is only known by running it"),
+      ask_it(path));
 }
 
 // Emulation (binfmt_misc) starts programs of other machines; without it the kernel refuses them.
@@ -143,25 +145,27 @@ bool is_emulated(const Host& host, const std::string& machine) {
 Result<void> can_be_started(const Host& host, const std::string& path, const PythonBinary& binary) {
   const auto info = host.stat(path);
   if (info && (info->mode & 0111) == 0)
-    return unusable_python(path, say("the file is not executable"), say("chmod +x {}", printable(path)));
+    return unusable_python(path, message("the file is not executable"),
+                           message("chmod +x {}", printable(path)));
   auto source = host.open(path);
   if (source) {
     const FileState state = file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
     if (state.state == "truncated")
-      return unusable_python(path, say("the file is truncated: {}", state.detail),
-                             say("reinstall that Python"));
+      return unusable_python(path, message("the file is truncated: {}", state.detail),
+                             message("reinstall that Python"));
   }
   if (!host.is_live()) return {};
   if (::access(path.c_str(), X_OK) != 0)
-    return Error{Errc::PermissionDenied,
-                 say("no Python at {}: this user may not execute it (permission denied)", printable(path)),
-                 say("run scankit as a user with permission")};
+    return Error{
+        Errc::PermissionDenied,
+        message("no Python at {}: this user may not execute it (permission denied)", printable(path)),
+        message("run scankit as a user with permission")};
   struct ::utsname names {};
   if (::uname(&names) != 0 || binary.machine.empty() || binary.machine == names.machine) return {};
   if (is_emulated(host, binary.machine)) return {};
   return unusable_python(
-      path, say("it is built for {}, and this machine is {}", binary.machine, std::string(names.machine)),
-      say("create the environment on this machine, with a Python for {}", std::string(names.machine)));
+      path, message("it is built for {}, and this machine is {}", binary.machine, std::string(names.machine)),
+      message("create the environment on this machine, with a Python for {}", std::string(names.machine)));
 }
 
 }  // namespace
@@ -184,17 +188,17 @@ Result<Interpreter> find_interpreter(const Host& host, const std::string& reques
     }
     SCANKIT_TRY(const PythonBinary binary, read_python_binary(host, found.path));
     if (!binary.elf)
-      return unusable_python(found.path,
-                             head->empty() ? say("the file is empty") : say("the file is not a program"));
+      return unusable_python(
+          found.path, head->empty() ? message("the file is empty") : message("the file is not a program"));
     if (!binary.python) {  // mise and others put a program of their own under the name
       const bool called_so = path_basename(found.path).starts_with("python");
-      return unusable_python(found.path, say("the program is not Python"),
+      return unusable_python(found.path, message("the program is not Python"),
                              called_so ? ask_it(found.path) : name_another());
     }
     SCANKIT_CHECK(can_be_started(host, found.path, binary));
     return found;
   }
-  return unusable_python(requested, say("its scripts start one another in a loop"));
+  return unusable_python(requested, message("its scripts start one another in a loop"));
 }
 
 // Each directory once, absolute, an empty entry being the current one (POSIX, "Environment Variables"). The
@@ -361,9 +365,9 @@ Result<std::string> pyenv_target(const Host& host, std::string_view shim_text, c
   std::string names;
   for (const std::string& version : versions) names += (names.empty() ? "" : ", ") + printable(version);
   return Error{Errc::InvalidArgument,
-               say("pyenv is set to version {}, which has no {} below {}/versions",
-                   names.empty() ? "(none)" : names, printable(program), printable(root)),
-               say("set another one (pyenv versions lists them), or give --python an interpreter")};
+               message("pyenv is set to version {}, which has no {} below {}/versions",
+                       names.empty() ? "(none)" : names, printable(program), printable(root)),
+               message("set another one (pyenv versions lists them), or give --python an interpreter")};
 }
 
 }  // namespace scankit

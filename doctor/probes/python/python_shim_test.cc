@@ -10,17 +10,18 @@ class FindInterpreter : public PythonTree {
  protected:
   std::string path_of(const std::string& requested) {
     const auto found = find_interpreter(host_, requested);
-    return found ? found->path : "ERROR " + found.error().message;
+    return found ? found->path : "ERROR " + english(found.error().message);
   }
   // One line that says what and where, another what to do next.
   void expect_refusal(const std::string& requested, const std::string& why, const std::string& hint = "") {
     const auto found = find_interpreter(host_, requested);
     ASSERT_FALSE(found) << found->path;
     EXPECT_TRUE(found.error().code == Errc::InvalidArgument || found.error().code == Errc::PermissionDenied);
-    EXPECT_NE(found.error().message.find(why), std::string::npos) << found.error().message;
-    EXPECT_NE(found.error().hint.find(hint), std::string::npos) << found.error().hint;
+    EXPECT_NE(english(found.error().message).find(why), std::string::npos) << english(found.error().message);
+    EXPECT_NE(english(found.error().hint).find(hint), std::string::npos) << english(found.error().hint);
     EXPECT_FALSE(found.error().hint.empty());
-    for (const char c : found.error().message + found.error().hint) EXPECT_TRUE(c >= 0x20 || c < 0);
+    for (const char c : english(found.error().message) + english(found.error().hint))
+      EXPECT_TRUE(c >= 0x20 || c < 0);
   }
   void pyenv_shim() {
     write("path/python",
@@ -96,7 +97,7 @@ TEST_F(FindInterpreter, LooksThroughWrappers) {
   write("path/wrapped",
         "#!/bin/sh\n# exec /not/this/python \"$@\"\nexport X=1\nexec \"" + python + "\" \"$@\"\n", 0755);
   const auto found = find_interpreter(host_, at("path/wrapped"));
-  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(found) << english(found.error().message);
   EXPECT_EQ(found->path, python);
   EXPECT_EQ(found->through, std::vector<std::string>{at("path/wrapped")});
   expect_refusal(write("opaque", "#!/bin/sh\n\"$PY\" \"$@\"\n", 0755), "is only known by running it",

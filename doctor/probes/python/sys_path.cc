@@ -95,7 +95,7 @@ void PthReader::read_file(const std::string& folder, const std::string& name, st
   const auto text = host_.read_file(file, kLongestPth);
   if (!text) {
     if (text.error().code == Errc::Unsupported)
-      code_lines_.push_back(say("{}: not read: {}", file, text.error().message));
+      code_lines_.push_back(english(message("{}: not read: {}", file, text.error().message)));
     return;  // site.py goes on without it, too
   }
   std::string_view rest = *text;
@@ -349,8 +349,8 @@ void compute_sys_path(const Host& host, const PythonLayout& layout, Python& pyth
   SysPath(host, layout, python).compute();
 }
 
-std::vector<std::string> unreadable_site_folders(const Host& host, const Python& python) {
-  std::vector<std::string> folders;
+std::vector<Message> unreadable_site_folders(const Host& host, const Python& python) {
+  std::vector<Message> folders;
   for (const PathEntry& entry : python.sys_path) {
     const bool site = entry.origin == "site" || entry.origin == "user-site" || entry.origin == "system-site";
     if (!site) continue;

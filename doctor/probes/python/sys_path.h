@@ -19,7 +19,7 @@ namespace scankit {
 void compute_sys_path(const Host& host, const PythonLayout& layout, Python& python);
 
 // The folders of site-packages among sys_path that could not be listed although they exist: "PATH: why".
-std::vector<std::string> unreadable_site_folders(const Host& host, const Python& python);
+std::vector<Message> unreadable_site_folders(const Host& host, const Python& python);
 
 // What `import NAME` takes for a package or a single-file module, by sys.path and then by the editable
 // finders. `name` is a top-level name. Nothing where there is no such file or directory; built-in modules

@@ -137,7 +137,7 @@ class Sources {
       for (const std::string& header : read_file(file))
         if (seen.insert(header).second) open.push_back(header);
     }
-    if (!open.empty()) tree_.not_read.push_back(say("sources after {}: too many", open.front()));
+    if (!open.empty()) tree_.not_read.push_back(message("sources after {}: too many", open.front()));
     follow_torch_headers();
   }
 
@@ -146,7 +146,7 @@ class Sources {
   std::vector<std::string> read_file(const std::string& file) {
     const auto text = host_.read_file(path_join(tree_.folder, file), kNativeFileLimit);
     if (!text) {
-      tree_.not_read.push_back(printable(file) + ": " + text.error().message);
+      tree_.not_read.push_back(message("{}: {}", printable(file), text.error().message));
       return {};
     }
     total_ += text->size();

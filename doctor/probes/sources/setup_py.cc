@@ -285,7 +285,7 @@ void read_setup_py(std::string_view text, SourceTree& tree) {
   tree.wants_ninja = wants_ninja(setup);
   for (const PythonLiteral& literal : setup.parsed.literals) read_literal(setup, reading, literal, tree);
   if (reading.steps < kMostSteps) return;
-  tree.not_read.push_back(say("{}: too long to be read whole", tree.build_file));
+  tree.not_read.push_back(message("{}: too long to be read whole", tree.build_file));
   tree.generates = tree.own_helpers = true;
 }
 

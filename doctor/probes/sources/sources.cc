@@ -118,7 +118,7 @@ void read_build_file(const Host& host, const char* file, SourceTree& tree) {
   if (!is_regular_file(host, path)) return;
   const auto text = host.read_file(path, kSourceFileLimit);
   if (!text) {
-    tree.not_read.push_back(printable(path) + ": " + text.error().message);
+    tree.not_read.push_back(message("{}: {}", printable(path), text.error().message));
     return;
   }
   const bool setup = std::string_view(file) == "setup.py";
@@ -156,8 +156,8 @@ Probed<SourceTree> probe_sources(const Host& host, const std::string& named, con
   const Listing listing = list_tree(host, folder);
   if (!listing.whole)
     tree.not_read.push_back(
-        say("{}: more files, deeper directories or links to directories than scankit examines",
-            printable(folder)));
+        message("{}: more files, deeper directories or links to directories than scankit examines",
+                printable(folder)));
   find_missing(host, listing, tree);
   const auto is_kernel = [](const std::string& name) { return name.ends_with(".cu"); };
   const auto names_kernel = [&](const SourceFact& fact) { return is_kernel(fact.value); };

@@ -21,8 +21,8 @@ namespace {
 // Bounds of one directory: entries listed, and levels.
 constexpr std::size_t kMostNamedEntries = 200'000, kDeep = 32;
 
-Error unusable_file(const std::string& name, const std::string& why, std::string hint) {
-  return {Errc::InvalidArgument, say("--so {}: {}", printable(name), why), std::move(hint)};
+Error unusable_file(const std::string& name, const Message& why, Message hint) {
+  return {Errc::InvalidArgument, message("--so {}: {}", printable(name), why), std::move(hint)};
 }
 
 // Only names that import could take: "libx.so.1" is not among them.

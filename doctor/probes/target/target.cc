@@ -92,12 +92,12 @@ void grant_libcuda(Extension& file) {
 // An import that failed here for want of the driver says nothing about a machine that has one.
 void discard_driver_failures(Snapshot& snapshot) {
   for (Observation& seen : snapshot.observations.value) {
-    if (seen.outcome != "error" || seen.message.find("libcuda.so") == std::string::npos) continue;
+    if (seen.outcome != "error" || seen.message.english().find("libcuda.so") == std::string::npos) continue;
     seen.why_not_run =
         message("failed on this machine, which does not have the target's driver: {}", seen.message);
     seen.outcome = "not-run";
     seen.exception.clear();
-    seen.message.clear();
+    seen.message = {};
   }
 }
 
@@ -129,8 +129,8 @@ void describe_driver(const std::string& version, Snapshot& snapshot) {
   snapshot.driver = Probed<Driver>::of(std::move(driver));
   snapshot.described.push_back(message("driver {}", version));
   for (Extension& file : snapshot.extensions.value) grant_libcuda(file);
-  std::erase_if(snapshot.torch.value.missing_libraries,  // a line begins with the soname
-                [](const std::string& line) { return is_driver_soname(line); });
+  std::erase_if(snapshot.torch.value.missing_libraries,
+                [](const TorchNeed& need) { return is_driver_soname(need.soname); });
   discard_driver_failures(snapshot);
 }
 

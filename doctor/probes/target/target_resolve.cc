@@ -46,7 +46,7 @@ TargetLibraries::TargetLibraries(const Host& files, const Snapshot& machine)
 // something needs them. `lost` has the sonames that torch itself does not find.
 void TargetLibraries::learn_torch(const Torch& torch) {
   std::set<std::string> lost;
-  for (const std::string& line : torch.missing_libraries) lost.insert(line.substr(0, line.find(' ')));
+  for (const TorchNeed& need : torch.missing_libraries) lost.insert(need.soname);
   std::deque<std::string> open{"libtorch_global_deps.so", "libtorch_python.so"};
   while (!open.empty()) {
     const std::string soname = open.front();
@@ -190,7 +190,7 @@ void TargetResolver::take_library(const std::string& soname, const std::string& 
                                   const TargetLibrary& library, Extension& copy) const {
   if (library.state == Found::Missing)
     copy.missing_libraries.push_back(
-        {soname, needed_by, {say("what the snapshot lists of that machine")}, {}, {}});
+        {soname, needed_by, {message("what the snapshot lists of that machine")}, {}, {}});
   if (library.state == Found::Open)
     add_once(copy.undecided,
              message("whether {}, which {} needs, exists on that machine: the snapshot does not list what "

@@ -132,7 +132,7 @@ void TargetSymbols::explain_torch(const std::string& name, MissingSymbol& missin
   const auto known = index_.find(name);
   const bool by_twin = known && has(known->api());
   if (by_twin || (!known && has(index_.find_api(name)))) {
-    missing.flipped_exported_by = say("torch {}", machine_.torch.value.version);
+    missing.flipped_exported_by = english(message("torch {}", machine_.torch.value.version));
     return;
   }
   const std::string prefix = overload_prefix(name);

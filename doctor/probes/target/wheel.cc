@@ -38,23 +38,23 @@ struct Closer {
 };
 using Zip = std::unique_ptr<void, Closer>;
 
-Error refused(const std::string& path, const std::string& why) {
-  return {Errc::Malformed, say("{} is not a wheel that can be examined: {}", printable(path), why),
-          say("download it again, or rebuild it")};
+Error refused(const std::string& path, const Message& why) {
+  return {Errc::Malformed, message("{} is not a wheel that can be examined: {}", printable(path), why),
+          message("download it again, or rebuild it")};
 }
 
 // Members use '/' alone (APPNOTE 4.4.17). A backslash or a drive letter would be a path of its own
 // on Windows.
-std::string name_problem(const std::string& name) {
+Message name_problem(const std::string& name) {
   if (name.empty() || name[0] == '/' || name.find('\\') != std::string::npos || name.find(':') == 1)
-    return say("an absolute or foreign path");
+    return message("an absolute or foreign path");
   for (std::size_t at = 0; at <= name.size();) {
     const auto end = std::min(name.find('/', at), name.size());
     const std::string part = name.substr(at, end - at);
     const bool folder_end = end == name.size() && part.empty() && at > 0;
-    if (part.size() > kLongPart) return say("a name of an unusable length");
+    if (part.size() > kLongPart) return message("a name of an unusable length");
     if (part == ".." || part == "." || (part.empty() && !folder_end))
-      return say("a path that leads outside the archive");
+      return message("a path that leads outside the archive");
     at = end + 1;
   }
   return "";
@@ -62,22 +62,22 @@ std::string name_problem(const std::string& name) {
 
 // Why a record of the central directory forbids the whole archive; "" where it does not. The upper byte of
 // `version` is 3 for archives made on Unix; the upper 16 bits of external_fa are then an st_mode.
-std::string member_problem(const unz_file_info64& info, const std::string& name) {
+Message member_problem(const unz_file_info64& info, const std::string& name) {
   if (info.size_filename > kLongName || name.size() != info.size_filename)
-    return say("a name of an unusable length");
-  if (const std::string problem = name_problem(name); !problem.empty()) return problem;
-  if ((info.flag & 1) != 0) return say("encrypted");
+    return message("a name of an unusable length");
+  if (const Message problem = name_problem(name); !problem.empty()) return problem;
+  if ((info.flag & 1) != 0) return message("encrypted");
   const bool unix_made = (info.version >> 8) == 3;
   const auto kind = static_cast<unsigned>(info.external_fa >> 16) & S_IFMT;
   if (unix_made && kind != 0 && kind != S_IFREG && kind != S_IFDIR)
-    return kind == S_IFLNK ? say("a symbolic link") : say("neither a file nor a directory");
+    return kind == S_IFLNK ? message("a symbolic link") : message("neither a file nor a directory");
   return "";
 }
 
 Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
   unz_global_info64 all{};
-  if (unzGetGlobalInfo64(zip, &all) != UNZ_OK) return refused(path, say("its directory cannot be read"));
-  if (all.number_entry > kManyMembers) return refused(path, say("it lists more than 100000 members"));
+  if (unzGetGlobalInfo64(zip, &all) != UNZ_OK) return refused(path, message("its directory cannot be read"));
+  if (all.number_entry > kManyMembers) return refused(path, message("it lists more than 100000 members"));
   std::vector<Member> members;
   std::set<std::string> seen;
   int status = unzGoToFirstFile(zip);
@@ -85,23 +85,23 @@ Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
     unz_file_info64 info{};
     std::array<char, kLongName + 1> name{};
     if (unzGetCurrentFileInfo64(zip, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK)
-      return refused(path, say("its directory is damaged"));
+      return refused(path, message("its directory is damaged"));
     // minizip ends a name with NUL only where it is shorter than the room for it.
     const std::size_t length = strnlen(name.data(), name.size());
     Member member{std::string(name.data(), length),
                   info.uncompressed_size,
                   {},
                   (info.external_fa >> 16 & S_IXUSR) != 0};
-    if (const std::string problem = member_problem(info, member.name); !problem.empty())
-      return refused(path, say("its member \"{}\" is {}", printable(member.name), problem));
+    if (const Message problem = member_problem(info, member.name); !problem.empty())
+      return refused(path, message("its member \"{}\" is {}", printable(member.name), problem));
     if (!seen.insert(member.name).second)
-      return refused(path, say("its member \"{}\" exists twice", printable(member.name)));
+      return refused(path, message("its member \"{}\" exists twice", printable(member.name)));
     unzGetFilePos64(zip, &member.position);
     members.push_back(std::move(member));
   }
   // The list has to end where the end record says.
   if (status != UNZ_END_OF_LIST_OF_FILE || members.size() != all.number_entry)
-    return refused(path, say("its directory is damaged"));
+    return refused(path, message("its directory is damaged"));
   return members;
 }
 
@@ -111,8 +111,9 @@ Result<void> read_member(void* zip, const std::string& path, const Member& membe
   const std::string name = printable(member.name);
   if (unzGoToFilePos64(zip, &member.position) != UNZ_OK || unzOpenCurrentFile(zip) != UNZ_OK)
     return refused(
-        path, say("its member \"{}\" cannot be opened: its two headers differ, or its compression is unknown",
-                  name));
+        path,
+        message("its member \"{}\" cannot be opened: its two headers differ, or its compression is unknown",
+                name));
   std::array<char, 1u << 16> buffer{};
   std::uint64_t total = 0;
   int got = 0;
@@ -127,17 +128,18 @@ Result<void> read_member(void* zip, const std::string& path, const Member& membe
   }
   const int closed = unzCloseCurrentFile(zip);
   if (got < 0)
-    return refused(path, say("its member \"{}\" cannot be unpacked: its data is damaged or truncated", name));
+    return refused(path,
+                   message("its member \"{}\" cannot be unpacked: its data is damaged or truncated", name));
   if (total != member.size)
-    return refused(path, say("the size of its member \"{}\" differs from its header", name));
+    return refused(path, message("the size of its member \"{}\" differs from its header", name));
   if (closed != UNZ_OK)
-    return refused(path, say("the checksum of its member \"{}\" differs from its header", name));
+    return refused(path, message("the checksum of its member \"{}\" differs from its header", name));
   return {};
 }
 
 Result<std::string> read_text(void* zip, const std::string& path, const Member& member) {
   if (member.size > kTextLimit)
-    return refused(path, say("its member \"{}\" is too long", printable(member.name)));
+    return refused(path, message("its member \"{}\" is too long", printable(member.name)));
   std::string text;
   SCANKIT_CHECK(read_member(zip, path, member, [&](const char* bytes, std::size_t count) {
     text.append(bytes, count);
@@ -192,8 +194,8 @@ std::string installed_name(const std::string& name) {
 Result<void> unpack_member(void* zip, const std::string& path, const Member& member, const std::string& to) {
   SCANKIT_CHECK(make_directories(path_dirname(to)));
   std::ofstream out(to, std::ios::binary | std::ios::trunc);
-  const Error full{Errc::Io, say("cannot write {}: not enough space for the unpacked wheel?", to),
-                   say("set TMPDIR to a directory with more space")};
+  const Error full{Errc::Io, message("cannot write {}: not enough space for the unpacked wheel?", to),
+                   message("set TMPDIR to a directory with more space")};
   SCANKIT_CHECK(read_member(zip, path, member, [&](const char* bytes, std::size_t count) -> Result<void> {
     out.write(bytes, static_cast<std::streamsize>(count));
     return out ? Result<void>() : Result<void>(full);
@@ -218,19 +220,19 @@ struct Archive {
 
 Result<Archive> open_archive(const std::string& path) {
   struct ::stat st {};
-  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return refused(path, say("not a regular file"));
+  if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode))
+    return refused(path, message("not a regular file"));
   Archive archive;
   archive.size = static_cast<std::uint64_t>(st.st_size);
   archive.zip.reset(unzOpen64(path.c_str()));
-  if (!archive.zip) return refused(path, say("not a zip archive, or truncated"));
+  if (!archive.zip) return refused(path, message("not a zip archive, or truncated"));
   SCANKIT_TRY(archive.members, list_members(archive.zip.get(), path));
   // minizip lists the members; archive_ambiguity() reads the same file again by itself.
   SCANKIT_TRY(auto source, make_real_host()->open(std::filesystem::absolute(path)));
   std::vector<std::string> names;
   for (const Member& member : archive.members) names.push_back(member.name);
   const FileBytes file{std::shared_ptr<const ByteSource>(std::move(source))};
-  if (const std::string problem = archive_ambiguity(file, names); !problem.empty())
-    return refused(path, problem);
+  if (const Message problem = archive_ambiguity(file, names); !problem.empty()) return refused(path, problem);
   return archive;
 }
 
@@ -247,7 +249,7 @@ Result<void> add_size(const Archive& archive, const std::string& path, const Mem
   if (member.size <= (1ull << 40) &&
       (total += member.size) <= std::max(kAlwaysAllowed, archive.size * kExpansion))
     return {};
-  return refused(path, say("it unpacks to far more than a wheel of {} bytes should", archive.size));
+  return refused(path, message("it unpacks to far more than a wheel of {} bytes should", archive.size));
 }
 
 // A member that RECORD does not list is not compared: RECORD itself and its signatures are such members.
@@ -257,7 +259,7 @@ Result<void> check_hash(const std::map<std::string, std::string>& hashes, const 
   if (told == hashes.end()) return {};
   SCANKIT_TRY(const std::string hash, sha256_file(unpacked));
   if (hash == told->second) return {};
-  return refused(path, say("the hash of its member \"{}\" differs from RECORD", printable(member.name)));
+  return refused(path, message("the hash of its member \"{}\" differs from RECORD", printable(member.name)));
 }
 
 }  // namespace
@@ -271,11 +273,12 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   wheel.path = path;
   wheel.members = members.size();
   const Member* about = find_info(members, "WHEEL");
-  if (about == nullptr) return refused(path, say("it contains no .dist-info/WHEEL"));
+  if (about == nullptr) return refused(path, message("it contains no .dist-info/WHEEL"));
   SCANKIT_TRY(const std::string text, read_text(zip.get(), path, *about));
   // Installers go by the file name; WHEEL decides only for a file that was renamed.
   if (!read_wheel_name(path_basename(path), wheel) && !take_tags(text, wheel))
-    return refused(path, say("its member \"{}\" lists more than {} tags", printable(about->name), kMostTags));
+    return refused(path,
+                   message("its member \"{}\" lists more than {} tags", printable(about->name), kMostTags));
   SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
   std::uint64_t total = 0;
   for (const Member& member : members) {
@@ -289,7 +292,7 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   std::ranges::sort(unpacked.libraries);
   // Such as x and NAME.data/platlib/x.
   if (std::ranges::adjacent_find(unpacked.libraries) != unpacked.libraries.end())
-    return refused(path, say("two of its members have the same path"));
+    return refused(path, message("two of its members have the same path"));
   return unpacked;
 }
 

@@ -95,7 +95,7 @@ struct ZipMember {
 
 // Where the archive's end record is; nothing where none ends with the file. It is searched from the front to
 // see every candidate: readers that search from the end take the last one.
-std::optional<std::uint64_t> find_end(const FileBytes& file, std::string& problem) {
+std::optional<std::uint64_t> find_end(const FileBytes& file, Message& problem) {
   const std::uint64_t tail = std::min(file.size(), kEndSize + kLongComment);
   const auto bytes = file.slice(file.size() - tail, tail);
   if (!bytes) return std::nullopt;
@@ -103,10 +103,10 @@ std::optional<std::uint64_t> find_end(const FileBytes& file, std::string& proble
   for (std::uint64_t at = 0; at + kEndSize <= tail; ++at) {
     if (bytes->read<std::uint32_t>(at) != kEndMark) continue;
     if (at + kEndSize + *bytes->read<std::uint16_t>(at + 20) != tail) continue;
-    if (found) problem = say("it has two end records: programs differ in which archive they read");
+    if (found) problem = message("it has two end records: programs differ in which archive they read");
     found = file.size() - tail + at;
   }
-  if (!found) problem = say("bytes follow the archive, so programs differ in what they read");
+  if (!found) problem = message("bytes follow the archive, so programs differ in what they read");
   return found;
 }
 
@@ -189,17 +189,17 @@ std::string method_name(std::uint16_t method) {
 
 // How the member's own header differs from the directory, in one sentence; "" where both agree. `end` is set
 // behind its data and its descriptor.
-std::string local_problem(const FileBytes& file, const ZipMember& member, std::uint64_t& end) {
+Message local_problem(const FileBytes& file, const ZipMember& member, std::uint64_t& end) {
   const std::string name = printable(member.name);
   const auto header = file.slice(member.start, kLocalSize);
   if (!header || *header->read<std::uint32_t>(0) != kLocalMark)
-    return say("its directory refers to its member \"{}\" where no member begins", name);
+    return message("its directory refers to its member \"{}\" where no member begins", name);
   const std::uint64_t name_size = *header->read<std::uint16_t>(26),
                       extra_size = *header->read<std::uint16_t>(28);
   const auto own_name = file.slice(member.start + kLocalSize, name_size);
   if (!own_name || own_name->text() != member.name)
-    return say("its member \"{}\" is called \"{}\" in its own header", name,
-               own_name ? printable(own_name->text()) : "");
+    return message("its member \"{}\" is called \"{}\" in its own header", name,
+                   own_name ? printable(own_name->text()) : "");
   const std::uint16_t flags = *header->read<std::uint16_t>(6);
   // Bit 3: the sizes follow the data, and those of the header may be 0.
   const bool described = (flags & kHasDescriptor) != 0;
@@ -209,17 +209,18 @@ std::string local_problem(const FileBytes& file, const ZipMember& member, std::u
     if (*field == kIn64) wanted.push_back(field);
   const auto extra = file.slice(member.start + kLocalSize + name_size, extra_size);
   if (!extra || (!read_extra64(*extra, wanted) && !described))
-    return say("the header of its member \"{}\" is damaged", name);
+    return message("the header of its member \"{}\" is damaged", name);
   const bool same = *header->read<std::uint16_t>(8) == member.method && flags == member.flags &&
                     (described || (*header->read<std::uint32_t>(14) == member.checksum &&
                                    packed == member.packed && size == member.size));
   if (!same)
-    return say("its member \"{}\" has other sizes or flags in its own header than in the directory", name);
+    return message("its member \"{}\" has other sizes or flags in its own header than in the directory",
+                   name);
   if (member.method != 0 && member.method != 8)
-    return say("its member \"{}\" is compressed with {}, which scankit does not support", name,
-               method_name(member.method));
+    return message("its member \"{}\" is compressed with {}, which scankit does not support", name,
+                   method_name(member.method));
   const auto data = checked_add(member.start + kLocalSize + name_size + extra_size, member.packed);
-  if (!data || *data > file.size()) return say("its member \"{}\" extends beyond the file", name);
+  if (!data || *data > file.size()) return message("its member \"{}\" extends beyond the file", name);
   end = *data;
   if (described) {  // with or without a mark, with numbers of 32 or 64 bits
     const bool mark = file.read<std::uint32_t>(end).value_or(0) == kDescriptorMark;
@@ -233,50 +234,54 @@ std::string local_problem(const FileBytes& file, const ZipMember& member, std::u
 
 // Members by their place in the file: each has to begin where the one before ended, the first at 0 and the
 // directory behind the last.
-std::string layout_problem(const FileBytes& file, std::vector<ZipMember> members, std::uint64_t directory) {
+Message layout_problem(const FileBytes& file, std::vector<ZipMember> members, std::uint64_t directory) {
   std::ranges::sort(members, {}, &ZipMember::start);
   std::uint64_t at = 0;
   const ZipMember* before = nullptr;
   for (const ZipMember& member : members) {
     if (member.start < at && before != nullptr)
-      return say("its members \"{}\" and \"{}\" overlap", printable(before->name), printable(member.name));
-    if (member.start > at && before == nullptr) return say("{} bytes precede its first member", member.start);
+      return message("its members \"{}\" and \"{}\" overlap", printable(before->name),
+                     printable(member.name));
+    if (member.start > at && before == nullptr)
+      return message("{} bytes precede its first member", member.start);
     if (member.start > at)
-      return say("{} bytes before its member \"{}\" belong to no member", member.start - at,
-                 printable(member.name));
-    if (std::string problem = local_problem(file, member, at); !problem.empty()) return problem;
+      return message("{} bytes before its member \"{}\" belong to no member", member.start - at,
+                     printable(member.name));
+    if (Message problem = local_problem(file, member, at); !problem.empty()) return problem;
     before = &member;
   }
   if (at > directory)
-    return say("its member \"{}\" overlaps the directory", before == nullptr ? "" : printable(before->name));
-  if (at < directory) return say("{} bytes before its directory belong to no member", directory - at);
+    return message("its member \"{}\" overlaps the directory",
+                   before == nullptr ? "" : printable(before->name));
+  if (at < directory) return message("{} bytes before its directory belong to no member", directory - at);
   return "";
 }
 
 }  // namespace
 
-std::string archive_ambiguity(const FileBytes& file, const std::vector<std::string>& names) {
-  std::string problem;
+Message archive_ambiguity(const FileBytes& file, const std::vector<std::string>& names) {
+  Message problem;
   const auto end = find_end(file, problem);
   if (!problem.empty() || !end) return problem;
   const auto directory = find_directory(file, *end);
-  if (!directory) return say("its end record is damaged");
+  if (!directory) return message("its end record is damaged");
   const auto behind = checked_add(directory->start, directory->size);
-  if (!behind || *behind > directory->end) return say("its end record is damaged");
+  if (!behind || *behind > directory->end) return message("its end record is damaged");
   if (*behind < directory->end)
-    return say("{} bytes precede the archive or follow its directory, so programs differ in what they read",
-               directory->end - *behind);
+    return message(
+        "{} bytes precede the archive or follow its directory, so programs differ in what they read",
+        directory->end - *behind);
   const auto bytes = file.slice(directory->start, directory->size);
-  if (!bytes) return say("its directory is longer than any wheel's");
+  if (!bytes) return message("its directory is longer than any wheel's");
   std::vector<ZipMember> members;
   for (std::uint64_t at = 0; at < bytes->size();) {
     auto member = central_record(*bytes, at);
-    if (!member) return say("its directory is damaged");
+    if (!member) return message("its directory is damaged");
     members.push_back(*std::move(member));
   }
   // `names` comes from minizip, which read the same directory in its own way.
   if (members.size() != directory->entries || !std::ranges::equal(members, names, {}, &ZipMember::name))
-    return say("it has two directories: programs differ in which members they see");
+    return message("it has two directories: programs differ in which members they see");
   return layout_problem(file, std::move(members), directory->start);
 }
 

@@ -217,7 +217,7 @@ TEST_F(Growth, OfInstalledFiles) {
 void load_into_process(const Host& host, const std::string& path) {
   LibraryCache libraries(host);
   auto process = ProcessImage::start(libraries, "/bin/true");
-  ASSERT_TRUE(process) << process.error().message;
+  ASSERT_TRUE(process) << english(process.error().message);
   const LoadResult loaded = process->load(path, 0, false);
   if (loaded.object >= 0) (void)process->resolve(loaded.object, loaded.list);  // else refused
 }

@@ -10,9 +10,9 @@ namespace {
 
 int check(const char* file, const char* name) {
   auto bytes = scankit::read_whole_file(file);
-  if (!bytes) return std::fprintf(stderr, "%s\n", bytes.error().message.c_str()), 2;
+  if (!bytes) return std::fprintf(stderr, "%s\n", english(bytes.error().message).c_str()), 2;
   const auto bad = scankit::misplaced_sentences(*std::move(bytes), name);
-  if (!bad) return std::fprintf(stderr, "%s\n", bad.error().message.c_str()), 2;
+  if (!bad) return std::fprintf(stderr, "%s\n", english(bad.error().message).c_str()), 2;
   for (const std::string& sentence : *bad)
     std::printf("%s: the places in braces differ from those of: %s\n", name, sentence.c_str());
   return bad->empty() ? 0 : 1;

@@ -75,7 +75,7 @@ Result<std::vector<TorchWheel>> read_facts(const std::vector<std::string>& files
   for (const std::string& file : files) {
     SCANKIT_TRY(const std::string text, read_whole_file(file));
     auto wheel = wheel_from_text(text);
-    if (!wheel) return Error{wheel.error().code, file + ": " + wheel.error().message, "remove it"};
+    if (!wheel) return Error{wheel.error().code, message("{}: {}", file, wheel.error().message), "remove it"};
     wheels.push_back(*std::move(wheel));
   }
   std::ranges::sort(wheels, [](const TorchWheel& a, const TorchWheel& b) {
@@ -146,6 +146,6 @@ int main(int argc, char** argv) {
   }
   const auto made = reads ? scankit::read(argv[2], argv[3], first == "--headers")
                           : scankit::make(argv[1], argv[2], argv[3], {argv + 4, argv + argc});
-  if (!made) std::fprintf(stderr, "scankit_make_symbol_index: %s\n", made.error().message.c_str());
+  if (!made) std::fprintf(stderr, "scankit_make_symbol_index: %s\n", english(made.error().message).c_str());
   return made ? 0 : 3;
 }

@@ -134,7 +134,7 @@ Result<TorchWheel> read_torch_wheel(const std::string& folder) {
   const std::string version_py = text_of(path_join(torch, "version.py"));
   std::map<std::string, std::string> floors;
   SCANKIT_CHECK(read_libraries(*host, lib, wheel, floors));
-  std::string reason;
+  Message reason;
   const std::string abi = string_abi_of_torch(*host, path_join(lib, "libc10.so"), reason);
   if (abi == "unknown") return Error{Errc::Unsupported, reason, ""};
   wheel.new_strings = abi == "new";

@@ -239,12 +239,13 @@ Options parse(int count, char** arguments) {
 int run(const Options& options) {
   auto gpu = Gpu::open();
   if (!gpu) {
-    std::printf("SKIPPED: %s\n", gpu.error().message.c_str());
+    std::printf("SKIPPED: %s\n", english(gpu.error().message).c_str());
     return 77;
   }
   if (auto loaded = load_units(options.source, options.units, options.cubins, gpu->capability()); !loaded) {
     const bool no_compiler = options.cubins.empty() && loaded.error().code == Errc::NotFound;
-    std::printf("%s: %s\n", no_compiler ? "SKIPPED" : "device_check", loaded.error().message.c_str());
+    std::printf("%s: %s\n", no_compiler ? "SKIPPED" : "device_check",
+                english(loaded.error().message).c_str());
     return no_compiler ? 77 : 1;
   }
   // Prints the first five cases and every wrong one; returns how many are wrong.

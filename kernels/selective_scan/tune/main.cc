@@ -93,8 +93,8 @@ int list_cells(const Options& options) {
 }
 
 int fail(const Error& error) {
-  std::fprintf(stderr, "tune: %s%s%s\n", error.message.c_str(), error.hint.empty() ? "" : ": ",
-               error.hint.c_str());
+  std::fprintf(stderr, "tune: %s%s%s\n", english(error.message).c_str(), error.hint.empty() ? "" : ": ",
+               english(error.hint).c_str());
   return 1;
 }
 
@@ -215,7 +215,7 @@ int compile(const Options& options) {
       compile_units(options.source, options.units, options.compile, options.capability, "-DSCANKIT_TUNE");
   if (compiled) return 0;
   if (compiled.error().code != Errc::NotFound) return fail(compiled.error());
-  std::printf("SKIPPED: %s\n", compiled.error().message.c_str());
+  std::printf("SKIPPED: %s\n", english(compiled.error().message).c_str());
   return 77;
 }
 
@@ -227,7 +227,7 @@ int run(const Options& options) {
 
   auto gpu = Gpu::open();
   if (!gpu) {
-    std::printf("SKIPPED: %s\n", gpu.error().message.c_str());
+    std::printf("SKIPPED: %s\n", english(gpu.error().message).c_str());
     return 77;
   }
   if (auto loaded =
@@ -235,7 +235,7 @@ int run(const Options& options) {
       !loaded) {
     const bool no_compiler = options.cubins.empty() && loaded.error().code == Errc::NotFound;
     if (!no_compiler) return fail(loaded.error());
-    std::printf("SKIPPED: %s\n", loaded.error().message.c_str());
+    std::printf("SKIPPED: %s\n", english(loaded.error().message).c_str());
     return 77;
   }
   device::DeviceFacts facts;
