@@ -7,9 +7,9 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/preflight/probes/sources.h"
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/sources/sources.h"
 
 namespace scankit {
 namespace {

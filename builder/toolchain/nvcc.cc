@@ -9,8 +9,8 @@
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/preflight/probes/sources.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/sources/sources.h"
 
 namespace scankit {
 namespace {

@@ -7,10 +7,10 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/preflight/probes/sources.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/machine/system.h"
-#include "doctor/probes/sources/sources.h"
 
 namespace scankit {
 namespace {

@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOAL = 0.95
 LOCK = threading.Lock()  # for the tests that noticed something, which all jobs share
 GROUPS = {  # name: (sources, the test programs that must notice)
-    "checks": (["doctor/checks/*.cc"], ["doctor/checks/scankit_checks_test", "doctor/report/scankit_report_test"]),
+    "checks": (["doctor/checks/*.cc", "doctor/preflight/checks/*.cc"], ["doctor/checks/scankit_checks_test", "doctor/report/scankit_report_test"]),
     "drift": (["envspec/check/check_*.cc", "envspec/lock/lock_drift.cc", "envspec/lock/lock_files.cc"],
               ["envspec/scankit_envspec_test"]),
     "judge": (["validate/judge/judge.cc", "validate/judge/speed.cc"], ["validate/scankit_validate_test"]),

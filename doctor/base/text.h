@@ -24,6 +24,10 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::string clauses(const std::vector<std::string>& parts);
 std::string lowered(std::string_view text);                    // ASCII letters alone
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }  // std::isdigit is undefined for negative char
+// ASCII letters, digits and '_': of a name in C or Python.
+inline bool is_identifier_char(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 // Length of the well-formed UTF-8 sequence at `at` (RFC 3629: no overlong forms, no surrogates), 0 where
 // there is none.

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "doctor/base/text.h"
-#include "doctor/checks/build_queries.h"
 #include "doctor/checks/snapshot_queries.h"
 
 namespace scankit {

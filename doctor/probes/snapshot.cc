@@ -9,6 +9,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/host/embedded_program.h"
+#include "doctor/preflight/probes/sources.h"
 #include "doctor/probes/extensions/audit.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
@@ -21,7 +22,6 @@
 #include "doctor/probes/packages/repairs.h"
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/sources/sources.h"
 #include "doctor/probes/target/target.h"
 
 namespace scankit {

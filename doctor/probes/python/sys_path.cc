@@ -14,7 +14,6 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/probes/python/python_text.h"
-#include "doctor/probes/sources/sources.h"
 
 namespace scankit {
 namespace {

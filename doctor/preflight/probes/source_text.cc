@@ -3,7 +3,7 @@
 #include <cctype>
 
 #include "doctor/base/text.h"
-#include "doctor/probes/sources/sources.h"
+#include "doctor/preflight/probes/sources.h"
 
 namespace scankit {
 namespace {
@@ -137,8 +137,6 @@ std::string guard_of(std::string_view text, std::string_view line) {
 }
 
 }  // namespace
-
-bool is_identifier_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 std::size_t find_word(std::string_view text, std::string_view word, std::size_t from) {
   for (auto at = text.find(word, from); at != std::string_view::npos; at = text.find(word, at + 1)) {

@@ -2,8 +2,8 @@
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/checks/build_queries.h"
 #include "doctor/checks/check.h"
+#include "doctor/preflight/checks/build_queries.h"
 
 namespace scankit {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/sources/sources.h"
+#include "doctor/preflight/probes/sources.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 #include "doctor/base/process.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/probes/sources/sources.h"
+#include "doctor/preflight/probes/sources.h"
 
 namespace scankit {
 namespace {

@@ -12,7 +12,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/probes/sources/sources.h"
+#include "doctor/preflight/probes/sources.h"
 
 namespace scankit {
 namespace {

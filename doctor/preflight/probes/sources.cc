@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // probe_sources() finds the build file of a directory, lets the readers of setup_py.cc, cmake_lists.cc and
 // native_sources.cc fill one SourceTree, and compares the files that are named with those that are there.
-#include "doctor/probes/sources/sources.h"
+#include "doctor/preflight/probes/sources.h"
 
 #include <algorithm>
 #include <array>

@@ -34,7 +34,6 @@ std::vector<std::string> conditions_around(const PythonText& parsed,
 // The code of the statement that holds `line` (1-based), its lines joined by '\n'.
 std::string statement_code(const PythonText& parsed, unsigned line);
 
-bool is_identifier_char(char c);
 // The position of `word` as a whole identifier from `from` on, or npos.
 std::size_t find_word(std::string_view text, std::string_view word, std::size_t from = 0);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/checks/build_queries.h"
+#include "doctor/preflight/checks/build_queries.h"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "doctor/base/text.h"
-#include "doctor/probes/sources/sources.h"
+#include "doctor/preflight/probes/sources.h"
 
 namespace scankit {
 namespace {
