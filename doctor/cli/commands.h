@@ -46,6 +46,7 @@ struct EnvironmentOptions {
   bool with_exports = false;    // into the snapshot: also the names of torch's libraries
   std::string root;             // an unpacked file system; "" looks at the running one
   bool ask_nvml = true;         // start the helper that loads the driver's NVML
+  bool gpu_details = false;     // and ask it and the CUDA driver for all that they tell of each GPU
   std::string budget;           // for the whole run, "20s"; "" for none
   bool redact = false;          // errors too: they name paths
 };

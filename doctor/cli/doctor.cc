@@ -35,7 +35,9 @@ Result<Facts> facts_for(const DoctorOptions& options) {
     if (!options.environment.so.empty())
       SCANKIT_CHECK(join_named_files(options.environment.so, facts.snapshot));
   } else if (options.log.empty()) {
-    SCANKIT_TRY(facts, gather(options.environment));
+    EnvironmentOptions wanted = options.environment;
+    wanted.gpu_details = options.show.verbose || !options.snapshot.empty();
+    SCANKIT_TRY(facts, gather(wanted));
     // Files that --so names are examined under whatever name, so no module name can be wrong.
     if (const auto wrong = meaningless_module(facts.snapshot); wrong && options.environment.so.empty())
       return *wrong;

@@ -205,6 +205,7 @@ Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
   request.required = options.required;
   request.with_exports = options.with_exports;
   request.ask_nvml = options.ask_nvml;
+  request.gpu_details = options.gpu_details;
   request.sources = options.sources;
   request.part = [progress = &*reading->progress](std::size_t done, std::size_t of) {
     progress->count(done, of);

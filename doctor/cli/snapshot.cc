@@ -15,7 +15,9 @@ namespace scankit {
 // The message about an environment that cannot be used goes to standard error; the snapshot is
 // written all the same.
 int run_snapshot(const SnapshotOptions& options) {
-  auto gathered = gather(options.environment);
+  EnvironmentOptions wanted = options.environment;
+  wanted.gpu_details = true;
+  auto gathered = gather(wanted);
   if (!gathered) {
     report_error(gathered.error(), options.environment.redact);
     return kExitUsage;

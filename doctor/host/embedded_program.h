@@ -50,7 +50,7 @@ Result<ProcessResult> run_gpu_helper(const std::vector<std::string>& args,
                                      std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
 // One line of its output: KIND<TAB>key=value<TAB>...; "gpu" has index, name, pci, uuid, sm, memory; "driver"
-// has version, cuda; "nvrtc" has version, archs.
+// has version, cuda; "details" has pci and keys of doctor/model/gpu_details.def; "nvrtc" has version, archs.
 struct HelperRecord {
   std::string kind;
   std::map<std::string, std::string> fields;

@@ -78,6 +78,7 @@ struct Gpu {
   std::string sm, sm_source;                  // "90", "nvml" or "pci-id table"; empty where unknown
   std::uint64_t memory = 0;                   // bytes, 0 where unknown
   std::string uuid;
+  std::map<std::string, std::int64_t> details;  // by the keys of gpu_details.def; without what is unknown
 };
 struct Toolkit {
   std::string root, nvcc, version;

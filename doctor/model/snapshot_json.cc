@@ -55,7 +55,7 @@ SCANKIT_FIELDS(Memory, total, available, cgroup_limit)
 SCANKIT_FIELDS(Disk, path, free, writable)
 SCANKIT_FIELDS(Driver, version, source, libcuda, libcuda_version, cuda_version, libcuda_kind, libcuda_reached,
                libnvidia_ml, libnvidia_ml_version, compat, compat_version, nvml_error, stubs, mig)
-SCANKIT_FIELDS(Gpu, index, name, pci_address, pci_device, sm, sm_source, memory, uuid)
+SCANKIT_FIELDS(Gpu, index, name, pci_address, pci_device, sm, sm_source, memory, uuid, details)
 SCANKIT_FIELDS(Toolkit, root, nvcc, version)
 SCANKIT_FIELDS(Compiler, path, kind, version)
 SCANKIT_FIELDS(PathEntry, path, origin, exists)

@@ -75,6 +75,18 @@ void ask_nvml(Snapshot& snapshot) {
   if (!gpus.empty()) snapshot.gpus = Probed<std::vector<Gpu>>::of(std::move(gpus));
 }
 
+// NVML's figures last: of the clocks it tells those of now and corrects the limits that the driver tells.
+void ask_for_details(std::vector<Gpu>& gpus) {
+  for (const char* verb : {"cuda-details", "nvml-details"}) {
+    const auto answer = run_gpu_helper({verb});
+    if (!answer || !answer->ok()) continue;  // unknown: what is not there is not shown
+    for (const HelperRecord& record : parse_helper_records(answer->out))
+      for (Gpu& gpu : gpus)
+        if (record.kind == "details" && is_same_pci_device(gpu.pci_address, field(record, "pci")))
+          take_gpu_details(record.fields, gpu);
+  }
+}
+
 void probe_machine(const Host& host, const SnapshotRequest& request, Snapshot& snapshot) {
   snapshot.os = probe_os(host);
   snapshot.libc = probe_libc(host);
@@ -84,6 +96,7 @@ void probe_machine(const Host& host, const SnapshotRequest& request, Snapshot& s
   snapshot.driver = probe_driver(host);
   snapshot.gpus = probe_gpus(host);
   if (request.ask_nvml && host.is_live()) ask_nvml(snapshot);
+  if (request.gpu_details && host.is_live() && snapshot.gpus.present()) ask_for_details(snapshot.gpus.value);
   snapshot.toolkits = probe_toolkits(host);
   snapshot.compilers = probe_compilers(host);
 }

@@ -26,6 +26,7 @@ struct SnapshotRequest {
   std::string sources;                // a folder of sources that the user named; "": the current one
   bool with_exports = false;          // also the names of every library after `import torch`
   bool ask_nvml = false;              // start the helper that loads the driver's NVML
+  bool gpu_details = false;           // and ask it and the CUDA driver for all that they tell of each GPU
   std::function<void(const Message& phase)> progress;          // may be empty
   std::function<void(std::size_t done, std::size_t of)> part;  // of a long phase; may be empty
 };

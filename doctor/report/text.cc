@@ -10,6 +10,7 @@
 #include "doctor/report/audit.h"
 #include "doctor/report/built_for.h"
 #include "doctor/report/fixes.h"
+#include "doctor/report/gpu_table.h"
 #include "doctor/report/text_page.h"
 #include "doctor/report/words.h"
 
@@ -46,6 +47,15 @@ std::string module_in_words(const Extension& file) {
   return text;
 }
 
+// --verbose: a line for each thing that the driver told, then what is unusual about them.
+void print_gpu_details(Page& page, const Gpu& gpu) {
+  const std::vector<GpuRow> rows = gpu_rows(gpu);
+  std::size_t width = 0;
+  for (const GpuRow& row : rows) width = std::max(width, row.label.size());
+  for (const GpuRow& row : rows) page.line(10, in_column(row.label, width + 2) + row.value);
+  for (const std::string& line : unusual_of(gpu)) page.line(10, line);
+}
+
 // The modules under diagnosis without those that are Python packages: these are printed as packages.
 std::vector<std::string> compiled_names(const Snapshot& snapshot) {
   std::vector<std::string> names = snapshot.modules;
@@ -66,7 +76,10 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
   if (!unusable && !said_why_not(page, say("torch"), snapshot.torch))
     page.line(2, label(say("torch")) + torch_in_words(snapshot.torch.value));
   if (!said_why_not(page, say("GPU"), snapshot.gpus))
-    for (const Gpu& gpu : snapshot.gpus.value) page.line(2, label(say("GPU")) + gpu_in_words(gpu, snapshot));
+    for (const Gpu& gpu : snapshot.gpus.value) {
+      page.line(2, label(say("GPU")) + gpu_in_words(gpu, snapshot));
+      if (page.verbose()) print_gpu_details(page, gpu);
+    }
   if (unusable || said_why_not(page, say("module"), snapshot.extensions)) return;
   if (snapshot.extensions.value.empty() && !snapshot.extensions.note.empty())
     page.line(2, label(say("module")) + tr(snapshot.extensions.note));

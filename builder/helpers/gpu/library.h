@@ -30,8 +30,14 @@ bool bind(void* library, const char* name, Function** function) {
 void report_error(const char* english, const char* first = "", const char* second = "",
                   const char* third = "");
 
+// libnvidia-ml.so.1 from the loader's own search, or from where WSL and some containers keep it; null where
+// there is none.
+void* load_nvml();
+
 // The verbs. `argv` begins after the verb's name; each returns one of the statuses above.
 int run_nvml(int argc, char** argv);
+int run_nvml_details(int argc, char** argv);
+int run_cuda_details(int argc, char** argv);
 int run_nvrtc(int argc, char** argv);
 int run_nvrtc_info(int argc, char** argv);
 

@@ -22,6 +22,8 @@ struct Verb {
 
 constexpr Verb kVerbs[] = {
     {"nvml", scankit_gpu::run_nvml, "nvml"},
+    {"nvml-details", scankit_gpu::run_nvml_details, "nvml-details"},
+    {"cuda-details", scankit_gpu::run_cuda_details, "cuda-details"},
     {"nvrtc", scankit_gpu::run_nvrtc,
      "nvrtc --lib FILE [--builtins FILE] --arch sm_90|compute_75 --ptx|--cubin --out FILE [OPTION ...] "
      "SOURCE"},

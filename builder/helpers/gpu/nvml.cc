@@ -112,12 +112,17 @@ int print_all(const Nvml& nvml) {
 
 }  // namespace
 
-int run_nvml(int argc, char** argv) {
-  (void)argv;
-  if (argc != 0) return kUsage;
+void* load_nvml() {
   void* library = nullptr;
   for (const char* place : kPlaces)
     if (library == nullptr) library = load_library(place);
+  return library;
+}
+
+int run_nvml(int argc, char** argv) {
+  (void)argv;
+  if (argc != 0) return kUsage;
+  void* library = load_nvml();
   if (library == nullptr) {
     report_error("libnvidia-ml.so.1 was not found: {}", load_error());
     return kAbsent;

@@ -6,6 +6,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -240,6 +241,22 @@ Probed<Driver> probe_driver(const Host& host) {
 
 bool is_same_pci_device(const std::string& nvml, const std::string& sysfs) {
   return !sysfs.empty() && lowered(nvml).ends_with(lowered(sysfs));
+}
+
+void take_gpu_details(const std::map<std::string, std::string>& fields, Gpu& gpu) {
+  constexpr const char* kKeys[] = {
+#define DETAIL(key, label, unit) key,
+#include "doctor/model/gpu_details.def"
+#undef DETAIL
+  };
+  for (const char* key : kKeys) {
+    const auto found = fields.find(key);
+    if (found == fields.end()) continue;
+    std::int64_t value = 0;
+    const char* end = found->second.data() + found->second.size();
+    const auto read = std::from_chars(found->second.data(), end, value);
+    if (read.ec == std::errc() && read.ptr == end && value >= 0) gpu.details[key] = value;
+  }
 }
 
 // Without NVML, the PCI bus is all that a static program can see. It also lists GPUs that this container or

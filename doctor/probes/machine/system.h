@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ Probed<Driver> probe_driver(const Host& host);
 Probed<std::vector<Gpu>> probe_gpus(const Host& host);
 // NVML writes "00000000:0F:00.0", sysfs "0000:0f:00.0".
 bool is_same_pci_device(const std::string& nvml, const std::string& sysfs);
+// A "details" record of the helper into gpu.details: keys of gpu_details.def with whole numbers, nothing else.
+void take_gpu_details(const std::map<std::string, std::string>& fields, Gpu& gpu);
 // Each nvcc once, in the order of CUDA_HOME, CUDA_PATH, CONDA_PREFIX, PATH, /usr/local. `version` is ""
 // where the toolkit has no cuda.h.
 Probed<std::vector<Toolkit>> probe_toolkits(const Host& host);

@@ -112,5 +112,17 @@ TEST(Gpus, AreTheSameDeviceInTheSpellingsOfNvmlAndSysfs) {
   EXPECT_FALSE(is_same_pci_device("00000000:0F:00.0", ""));
 }
 
+TEST(Gpus, TakeWholeNumbersOfKnownKeysAlone) {
+  Gpu gpu;
+  take_gpu_details({{"pci", "0000:0F:00.0"},
+                    {"multiprocessors", "132"},
+                    {"l2", "60x"},
+                    {"power", "-1"},
+                    {"temperature", ""},
+                    {"forged", "1"}},
+                   gpu);
+  EXPECT_EQ(gpu.details, (std::map<std::string, std::int64_t>{{"multiprocessors", 132}}));
+}
+
 }  // namespace
 }  // namespace scankit
