@@ -25,7 +25,7 @@ void add_look_options(CLI::App& command, ShowOptions& options) {
   command.add_option("--color", options.color, say("when to use colour [default: auto]"))
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command.add_flag("-v,--verbose", options.verbose,
-                   say("show all evidence, every copy and every check that passed"));
+                   say("show all evidence, every copy, every check that passed and all facts of the GPUs"));
   command
       .add_flag("-q,--quiet", options.quiet, say("print only the verdict and the command that repairs it"))
       ->excludes("--verbose");
