@@ -325,8 +325,9 @@ struct BackwardKernel {
     }
     move_sums<true>(sums);
     with_constants<L>(c, constants, [&](const auto& held) {
-      int own_lane = lane;  // places are found anew in each kind: held for all of them they spill
-      if constexpr (O::kConstant && !O::kAsync) scankit::selective_scan::keep(own_lane);
+      // Places are found anew in each kind, and in each tile: held for all of them they spill.
+      int own_lane = lane;
+      if constexpr ((O::kConstant || O::kRowTable) && !O::kAsync) scankit::selective_scan::keep(own_lane);
       const int own_group = own_lane / L::kLanes, own_q = own_lane % L::kLanes;
       replay<L>(memory, projections, state.A, h, own_group, own_q, own_lane, held);
       reverse<L, kSliced>(memory, projections, state, own_group, own_q, own_lane, held, sums);
@@ -377,6 +378,16 @@ struct BackwardKernel {
   }
   // The block's row in the slabs for dA, dD and the bias: [segment][batch].
   SCANKIT_DEVICE Index slab_row() const { return Index{segment_index()} * c.batch + place.batch; }
+  // place.channels for the kernel's last lines (also below 0). Held for their sake through all tiles it would be
+  // spilled where registers are few: NVRTC's code needs one more than nvcc's.
+  SCANKIT_DEVICE int channels_again() const {
+    if constexpr (!O::kRowTable) return place.channels;
+    int tile = place.tile;
+    scankit::selective_scan::keep(tile);
+    const int warp = tile * static_cast<int>(blockDim.x / 32) + static_cast<int>(threadIdx.x / 32);
+    const int left = p.tiling.channels_per_group - warp * L::kWarpChannels;
+    return left < L::kWarpChannels ? left : L::kWarpChannels;
+  }
   // Adds up the sums of a channel's four pieces, in four neighbouring lanes, and writes them to the
   // block's row.
   // The order is that of the lanes, whatever the number of warps: the same bits from run to run.
@@ -387,7 +398,7 @@ struct BackwardKernel {
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
       const int channel = piece_channel(lane, i);
-      if (lane % 4 == 0 && channel < place.channels)
+      if (lane % 4 == 0 && channel < channels_again())
         slab(offset)[slab_row() * p.dim_pitch + place.channel + channel] = sum;
     }
   }
