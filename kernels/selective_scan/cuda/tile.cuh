@@ -92,6 +92,15 @@ SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
     const int odd = (misalignment(p) & 2) / 2;
     const auto* words = reinterpret_cast<const unsigned*>(p - 2 * odd);
     unsigned from[5];
+    if (count >= 8 + odd) {
+      // Whole words of the row, which need no test. The first one may begin with the half before the row: an
+      // allocation starts at a word.
+#pragma unroll
+      for (int i = 0; i < 5; ++i) from[i] = words[i < 4 ? i : 3 + odd];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) e.w[i] = __funnelshift_r(from[i], from[i + 1], 16 * odd);
+      return;
+    }
 #pragma unroll
     for (int i = 0; i < 5; ++i)
       from[i] = i < 4 + odd ? load_pair(words + i, 2 * i - odd, count > 8 ? 8 : count) : 0u;
@@ -137,6 +146,17 @@ SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
   } else if (count >= 8 && misalignment(p) == 8) {
     reinterpret_cast<uint2*>(p)[0] = make_uint2(w[0], w[1]);
     reinterpret_cast<uint2*>(p)[1] = make_uint2(w[2], w[3]);
+  } else if (count >= 8) {
+    // Whole words; at an odd element three of them, between a half on either side.
+    const int odd = (misalignment(p) & 2) / 2;
+    auto* h = reinterpret_cast<unsigned short*>(p);
+    auto* words = reinterpret_cast<unsigned*>(p + 2 * odd);
+#pragma unroll
+    for (int i = 0; i < 3; ++i) words[i] = __funnelshift_r(w[i], w[i + 1], 16 * odd);
+    if (odd != 0)
+      h[0] = static_cast<unsigned short>(w[0]), h[7] = static_cast<unsigned short>(w[3] >> 16);
+    else
+      words[3] = w[3];
   } else {
     auto* h = reinterpret_cast<unsigned short*>(p);
 #pragma unroll
