@@ -45,7 +45,11 @@ std::string end_in_words(const CommandRun& run) {
 // same. Such a line counts as a crash, which has to be confirmed.
 FailureKind kind_of_failure(const CommandRun& run, const Log& log) {
   const LogHit* root = root_hit(log);
-  const bool crash_line = root != nullptr && root->cause == "import_crash" && root->file.empty();
+  const bool of_import =
+      root != nullptr && (root->cause == "import_crash" ||
+                          (root->cause.empty() && std::ranges::find(root->alternatives, "import_crash") !=
+                                                      root->alternatives.end()));
+  const bool crash_line = of_import && root->file.empty();
   if (root != nullptr && !root->cause.empty() && !crash_line) return FailureKind::OfInstallation;
   if (crash_line || is_crash(signal_of(run.status)) || !run.crashed_in.empty()) return FailureKind::Crash;
   const bool import = std::ranges::any_of(log.unexplained, [](const LogLine& line) {

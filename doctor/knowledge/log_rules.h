@@ -11,11 +11,11 @@ struct LogRule {
   std::string id;
   std::string cause;  // slug; "" with `classify`, or for an error that is no fault of the installation
   std::string
-      classify;      // "symbol", "library", "module", "wheel", "version", "header": what the captures decide
-  std::string role;  // "fatal", "clue", "wrapper", "boundary"
-  std::string sure;  // "certain", "likely", "possible"
+      classify;  // "symbol", "library", "module", "wheel", "version", "header", "xformers": what the captures decide
+  std::string role;     // "fatal", "clue", "wrapper", "boundary"
+  std::string sure;     // "certain", "likely", "possible"
   std::string pattern;  // RE2 syntax, matched anywhere in the line; named groups become facts
-  std::string after;    // RE2 syntax: one of the lines just before must match
+  std::string after;    // RE2 syntax: this line or one of those just before must match
   std::string meaning;  // one sentence; {NAME} stands for a capture
   std::string settles;  // what would make sure: the output of a command, or a place to look at
   std::vector<std::string> alternatives;  // slugs of other causes of the same line

@@ -26,13 +26,46 @@ Judged verdict(std::string cause, std::string sure, Message meaning, Message set
           std::move(settles), std::move(alternatives), {}};
 }
 
+// Compiled modules that projects build beside their Python package and that no index has under these names.
+// A log holds nothing but the name.
+bool is_built_by_a_project(std::string_view last) {
+  constexpr std::array kNames{"dropout_layer_norm",
+                              "fused_dense_lib",
+                              "rotary_emb",
+                              "xentropy_cuda_lib",
+                              "ft_attention",
+                              "MultiScaleDeformableAttention",
+                              "amp_C",
+                              "apex_C",
+                              "syncbn",
+                              "exllama_kernels",
+                              "awq_inference_engine",
+                              "pointops",
+                              "libnatten",
+                              "fused_weight_gradient_mlp_cuda",
+                              "pointgroup_ops"};
+  return std::ranges::find(kNames, last) != kNames.end();
+}
+
+// Names that programs give to their own files. That one is not found says where the program was started, not
+// what is installed.
+bool is_of_a_program(std::string_view name) {
+  constexpr std::array kNames{"utils",    "util",     "models", "model",  "config", "configs", "data",
+                              "dataset",  "datasets", "src",    "lib",    "libs",   "common",  "network",
+                              "networks", "modules",  "tools",  "core",   "engine", "options", "train",
+                              "test",     "tests",    "layers", "losses", "loss",   "helpers", "scripts",
+                              "main",     "trainer",  "eval",   "metrics"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
 // Names that projects give to their compiled modules: mamba's selective_scan_cuda, torchvision's _C, and
 // so on. A missing module of such a name was not built; any other is a package to install.
 bool looks_compiled(std::string_view module) {
   const auto dot = module.rfind('.');
   const std::string_view last = dot == std::string_view::npos ? module : module.substr(dot + 1);
   return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_ops_cuda"}) ||
-         starts_with_any(last, {"_C", "_ext", "_cuda"}) || last.find("_cuda_") != std::string_view::npos;
+         starts_with_any(last, {"_C", "_ext", "_cuda"}) || last.find("_cuda_") != std::string_view::npos ||
+         is_built_by_a_project(last);
 }
 
 bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
@@ -67,7 +100,7 @@ std::string module_of(const std::string& file) {
 // some prefixes contain others: "libtorch_cuda" comes before "libtorch", "libcuda.so" before "libcudart".
 Judged judge_library(const Captures& captures, const Surroundings& around) {
   const std::string soname = capture(captures, "soname"), name = path_basename(soname);
-  const bool torch_itself = around.importing_torch || around.os_error;
+  const bool torch_itself = around.importing_torch;
   if (starts_with_any(name, {"libcuda.so", "libnvidia-"}))
     return verdict("no_driver_libcuda", "certain",
                    message("the NVIDIA driver's {} is not visible to this process", name));
@@ -127,6 +160,9 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged = verdict("torch_incomplete", "likely",
                      message("torch's Python files are installed but its compiled part is not"),
                      message("whether the current directory contains a directory named torch"));
+  else if (top == "torch")
+    judged = verdict("torch_api_removed_in_source", "likely", message("this torch has no {}", name),
+                     message("the torch release that the program was written for"));
   else if (top == "triton")
     judged = verdict("triton_incompatible", "certain", message("{} is not installed", name));
   else if (top == "transformers")
@@ -151,6 +187,12 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                      message("this Python has no file of the compiled module {}", name),
                      message("the files of that name on sys.path, and their .cpython-3XY tags"),
                      {"python_abi_tag_mismatch", "variant_name_mismatch"});
+  else if (is_of_a_program(top))
+    judged = verdict("", "certain",
+                     message("the program does not find its own {}: it was started in another directory, or "
+                             "its directory is not on sys.path",
+                             name),
+                     message("the current directory, and PYTHONPATH"));
   else if (top == name && is_model_package(name))
     judged =
         verdict("package_not_installed", "certain", message("the Python package {} is not installed", name),
@@ -222,6 +264,21 @@ Judged judge_header(const Captures& captures) {
   return judged;
 }
 
+// xFormers prints both torch releases, whatever it could not load for: they may also be equal.
+Judged judge_xformers(const Captures& captures) {
+  const std::string built = capture(captures, "built"), here = capture(captures, "here");
+  if (here.ends_with("+cpu") && !built.ends_with("+cpu"))
+    return verdict("cpu_only_torch", "certain",
+                   message("xformers is built for torch {}, and a CPU build is installed: {}", built, here));
+  if (built != here)
+    return verdict("torch_version_mismatch", "certain",
+                   message("xformers is built for torch {}, and torch {} is installed", built, here));
+  return verdict(
+      "", "likely",
+      message("xformers could not load its extensions, although it is built for this torch {}", here),
+      message("the Python and the CUDA release that the same message names"));
+}
+
 Judged judge(const std::string& kind, const Captures& captures, const Surroundings& around) {
   if (kind == "symbol") return judge_symbol(captures);
   if (kind == "version") return judge_version(captures);
@@ -229,6 +286,7 @@ Judged judge(const std::string& kind, const Captures& captures, const Surroundin
   if (kind == "module") return judge_module(captures, around);
   if (kind == "wheel") return judge_wheel(captures);
   if (kind == "header") return judge_header(captures);
+  if (kind == "xformers") return judge_xformers(captures);
   return {};
 }
 

@@ -24,7 +24,6 @@ struct Judged {
 struct Surroundings {
   bool building = false;         // a set-up script, a build back end or a compiler is at work
   bool importing_torch = false;  // the innermost frame is torch's own __init__
-  bool os_error = false;         // ctypes opened the library, as torch's __init__ does, not import
 };
 
 Judged judge_symbol(const Captures& captures);
@@ -33,6 +32,7 @@ Judged judge_version(const Captures& captures);
 Judged judge_module(const Captures& captures, const Surroundings& around);
 Judged judge_wheel(const Captures& captures);
 Judged judge_header(const Captures& captures);
+Judged judge_xformers(const Captures& captures);
 // Calls the classifier that a rule names (`LogRule::classify`). Returns an empty Judged for
 // an unknown kind.
 Judged judge(const std::string& kind, const Captures& captures, const Surroundings& around);

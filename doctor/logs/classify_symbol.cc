@@ -15,7 +15,11 @@ Message all_missing() {
 
 bool is_torch_library(const std::string& file) {
   const std::string name = path_basename(file);
-  return name.starts_with("libtorch") || name.starts_with("libc10") || name.starts_with("libcaffe2");
+  // torchvision and torchaudio have libraries of such names too.
+  const bool sibling = name.starts_with("libtorchvision") || name.starts_with("libtorchaudio") ||
+                       name.starts_with("libtorchtext");
+  return !sibling &&
+         (name.starts_with("libtorch") || name.starts_with("libc10") || name.starts_with("libcaffe2"));
 }
 
 // By the file that misses or should have the symbol: libcu..., libnv... and libnccl, or a directory of an
@@ -64,7 +68,7 @@ Judged torch_symbol(const std::string& readable, StringAbi strings) {
 
 // A name of CUDA: either the driver is too old for the driver API that is called, or another copy of a
 // CUDA library was loaded than the one that was meant.
-Judged cuda_symbol(const std::string& name, const std::string& version) {
+Judged cuda_symbol(const std::string& name, const std::string& version, bool torch_needs_it) {
   // Driver functions are cu and a capital letter; the runtime's and the libraries' names are longer words.
   const bool driver = name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
   if (driver)
@@ -74,6 +78,16 @@ Judged cuda_symbol(const std::string& name, const std::string& version) {
             .settles = message("the driver's version"),
             .alternatives = {"ld_library_path_shadow"},
             .more = {}};
+  // What torch's own libraries need, and NCCL, which only torch's wheels bring, were right when torch was
+  // installed.
+  if (torch_needs_it || name.starts_with("nccl"))
+    return {
+        .cause = "cuda_wheels_mismatch",
+        .sure = "likely",
+        .meaning = message("the loaded copy of the CUDA library has no {}, which torch was built with", name),
+        .settles = message("pip list of nvidia-*, compared with torch's metadata; and $LD_LIBRARY_PATH"),
+        .alternatives = {"ld_library_path_shadow"},
+        .more = {}};
   return {.cause = "ld_library_path_shadow",
           .sure = "likely",
           .meaning = version.empty()
@@ -178,7 +192,7 @@ Judged judge_symbol(const Captures& captures) {
                                         ? StringAbi::Neither
                                         : string_abi_of(symbol.empty() ? readable : symbol, readable));
   else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
-    judged = cuda_symbol(symbol, version);
+    judged = cuda_symbol(symbol, version, is_torch_library(file));
   else
     judged = other_symbol(owner, symbol, readable);
   // A name that the log cut short is in no table of exports.

@@ -14,8 +14,8 @@
 namespace scankit {
 namespace {
 
-constexpr double kLeastRight = 0.45, kMostWrong = 0.25;
-constexpr int kMostFalseAlarms = 13, kLeastEntries = 400;
+constexpr double kLeastRight = 0.62, kMostWrong = 0.16;
+constexpr int kMostFalseAlarms = 0, kLeastEntries = 400;
 
 const std::string kCorpus = SCANKIT_SOURCE_DIR "/doctor/tests/corpus/";
 

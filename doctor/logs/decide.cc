@@ -2,6 +2,7 @@
 #include "doctor/logs/decide.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "doctor/base/message.h"
 #include "doctor/knowledge/log_rules.h"
@@ -44,9 +45,11 @@ bool has(const std::vector<std::string>& list, const std::string& word) {
 
 // Replaces the cause of the root if the log also shows one of the clues of a LogJoin, which together mean
 // something else. The old cause becomes an alternative. The first row that fits is applied, and no other.
-void join(LogHit& root, const LogState& state) {
+// Returns whether one was.
+bool join(LogHit& root, const LogState& state) {
+  const auto shows = [&](const std::string& rule) { return state.clue_rules.contains(rule); };
   for (const LogJoin& join : log_joins()) {
-    if (!has(join.causes, root.cause)) continue;
+    if (!has(join.causes, root.cause) || std::ranges::any_of(join.unless, shows)) continue;
     const auto clue = std::ranges::find_if(
         state.clues, [&](const LogHit& candidate) { return has(join.clues, candidate.rule); });
     // A clue may itself have been recognised as an error.
@@ -63,8 +66,23 @@ void join(LogHit& root, const LogState& state) {
                                        ? table_text(join.meaning)
                                        : message("{} (line {})", table_text(join.meaning), clue->line)});
     root.settles = join.settles.empty() ? Message() : table_text(join.settles);
-    return;
+    return true;
   }
+  return false;
+}
+
+// What stands in for an error where something failed and no line says what: a warning before it. One that
+// only helps to explain others does not, unless a second clue makes it more.
+std::optional<LogHit> warning_as_root(const LogState& state) {
+  for (const LogHit& clue : state.clues) {
+    if (clue.cause.empty()) continue;
+    LogHit first = clue;
+    if (!join(first, state) && clue.sure == "possible") continue;
+    first.role = "root";
+    first.sure = "possible";
+    return first;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -78,13 +96,7 @@ std::vector<LogHit> decide(LogState state) {
     join(first, state);
     hits.push_back(std::move(first));
   } else if (state.failed) {
-    // Something failed, but no line says what. A warning before it is then the best guess.
-    const auto clue = std::ranges::find_if(state.clues, [](const LogHit& hit) { return !hit.cause.empty(); });
-    if (clue != state.clues.end()) {
-      hits.push_back(*clue);
-      hits.back().role = "root";
-      hits.back().sure = "possible";
-    }
+    if (auto first = warning_as_root(state)) hits.push_back(*std::move(first));
   }
   // The same error is often printed several times, as by pip and by the build below it.
   std::set<std::string> told;

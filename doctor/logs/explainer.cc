@@ -102,7 +102,7 @@ struct Explainer::State {
     // error: the first rule that explains a line wins.
     for (const int index : matcher().match(text)) {
       const LogRule& rule = log_rules()[static_cast<std::size_t>(index)];
-      if (!follows(rule, index)) continue;
+      if (!follows(rule, index, text)) continue;
       // A new command begins: errors before it belong to another attempt.
       if (rule.role == "boundary") {
         ++attempt;
@@ -138,21 +138,22 @@ struct Explainer::State {
         prompts.insert(text.substr(login.user.start, login.host.end - login.user.start) + ":~");
   }
 
-  // Whether the rule's condition on the lines before (`LogRule::after`) is met.
-  bool follows(const LogRule& rule, int index) const {
-    if (rule.after.empty()) return true;
+  // Whether the rule's condition on the surroundings (`LogRule::after`) is met. A message may say in one line
+  // what another program says in two.
+  bool follows(const LogRule& rule, int index, const std::string& text) const {
+    if (rule.after.empty() || matcher().after_matches(index, text)) return true;
     for (const std::string& earlier : before)
       if (matcher().after_matches(index, earlier)) return true;
     return false;
   }
 
-  // What the lines before the error show. The last "File" line before it is the innermost frame.
-  Surroundings surroundings(const std::string& text) const {
+  // What the lines before the error show. The last "File" line before it is the innermost frame, but for
+  // those of ctypes, by which torch's __init__ and many packages open their libraries.
+  Surroundings surroundings() const {
     Surroundings around;
-    around.os_error = text.find("OSError:") != std::string::npos;
     for (const std::string& earlier : before) {
       if (matcher().looks_like_build(earlier)) around.building = true;
-      if (earlier.find("File \"") != std::string::npos)
+      if (earlier.find("File \"") != std::string::npos && earlier.find("/ctypes/") == std::string::npos)
         around.importing_torch = earlier.find("/torch/__init__.py\"") != std::string::npos;
     }
     return around;
@@ -174,7 +175,7 @@ struct Explainer::State {
                .module = {},
                .alternatives = rule.alternatives,
                .facts = {}};
-    const Surroundings around = surroundings(text);
+    const Surroundings around = surroundings();
     if (!rule.classify.empty()) {
       Judged judged = judge(rule.classify, captures, around);
       if (rule.sure != "likely") judged.sure = rule.sure;

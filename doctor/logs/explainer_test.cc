@@ -172,7 +172,8 @@ TEST(LogRules, AreWellFormed) {
   std::set<std::string> ids;
   const std::set<std::string> roles = {"fatal", "clue", "wrapper", "boundary"},
                               sure = {"certain", "likely", "possible"},
-                              kinds = {"", "symbol", "version", "library", "module", "wheel", "header"};
+                              kinds = {"",       "symbol", "version", "library",
+                                       "module", "wheel",  "header",  "xformers"};
   for (const LogRule& rule : log_rules()) {
     EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
     EXPECT_TRUE(roles.contains(rule.role) && sure.contains(rule.sure) && kinds.contains(rule.classify))

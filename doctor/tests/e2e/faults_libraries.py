@@ -145,5 +145,4 @@ def cuda_wheels_mismatch_nccl(env):
     shell("fx_download", CACHE / "wheels", "nvidia-nccl-cu13==2.27.7")
     run(shared_python(), "-m", "pip", "--disable-pip-version-check", "-q", "--python", env.python, "install", "--no-deps", "--no-index",
         "--find-links", CACHE / "wheels", "nvidia-nccl-cu13==2.27.7")
-    # A log does not tell which of the two ways brought the other library.
-    return Fault(root="cuda_wheels_mismatch", error="undefined symbol: nccl", log="ld_library_path_shadow", statement="import torch")
+    return Fault(root="cuda_wheels_mismatch", error="undefined symbol: nccl", statement="import torch")
