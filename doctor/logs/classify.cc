@@ -220,7 +220,9 @@ Judged judge_wheel(const Captures& captures) {
                    message("{} is a wheel for macOS and one Python", wheel),
                    message("pip debug --verbose, which lists the tags that this Python accepts"),
                    {"wrong_machine_arch"});
-  if (platform.find("x86_64") == std::string::npos && platform != "any.whl")
+  // Who takes an ARM wheel has such a machine, as a Jetson, and more often another Python.
+  const bool of_arm = platform.find("aarch64") != std::string::npos;
+  if (!of_arm && platform.find("x86_64") == std::string::npos && platform != "any.whl")
     return verdict("wrong_machine_arch", "likely", message("{} is built for another processor", wheel),
                    "uname -m", {"python_abi_tag_mismatch"});
   return verdict("python_abi_tag_mismatch", "likely",
@@ -241,12 +243,27 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("host_compiler_unsupported", "likely",
                      message("this compiler has no <{}>: it is too old", header),
                      message("the compiler's version"));
+  else if (header == "torch/extension.h" || header == "torch/library.h" || header == "torch/all.h")
+    judged = verdict("torch_too_old_for_sources", "likely",
+                     message("the installed torch does not have {} yet", header),
+                     message("torch.__version__ of the Python that builds"));
+  else if (starts_with_any(header, {"thrust/", "cub/", "cuda/std/", "nvtx3/", "nvToolsExt"}))
+    judged = verdict("cuda_headers_changed", "likely",
+                     message("{} is in another place of this CUDA release, or removed", header),
+                     message("nvcc -V, and the CUDA release that the project documents"),
+                     {"cuda_headers_missing"});
+  else if (starts_with_any(
+               header, {"google/", "sparsehash/", "boost/", "Eigen/",      "eigen3/",  "opencv2/", "GL/",
+                        "EGL/",    "GLFW/",       "X11/",   "infiniband/", "libaio.h", "numa.h",   "zlib.h",
+                        "png.h",   "jpeglib.h",   "mpi.h",  "ffi.h",       "openssl/", "tbb/",     "omp.h"}))
+    judged = verdict("system_headers_missing", "certain",
+                     message("{} belongs to a system library whose development files are missing", header));
   else if (starts_with_any(header, {"THC/", "TH/", "ATen/", "c10/", "torch/", "caffe2/"}))
     judged = verdict("torch_api_removed_in_source", "likely",
                      message("the installed torch has no header {}", header),
                      message("the torch release that the sources were written for"));
   else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
-           starts_with_any(header, {"cutlass/", "cute/"}))
+           starts_with_any(header, {"cutlass/", "cute/", "glm/", "third_party/"}))
     judged = verdict("sdist_missing_csrc", "likely",
                      message("{} belongs to the sources themselves and does not exist", header),
                      message("whether the checkout has its submodules, or the archive its csrc directory"));
