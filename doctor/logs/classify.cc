@@ -201,6 +201,11 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged = verdict("missing_python_dependency", "likely",
                      message("the Python package {} is not installed", name),
                      message("which Python ran: sys.executable"));
+  else if (top == "mamba_ssm" || top == "timm" || top == "mmcv" || top == "mmdet" || top == "natten" ||
+           top == "torchvision" || top == "flash_attn" || top == "diffusers" || top == "numpy")
+    judged = verdict("package_releases_differ", "likely",
+                     message("the installed {} has no part {}: the program needs another release", top, name),
+                     message("the release of {}", top), {"fork_needed"});
   else
     judged = verdict("", "certain", message("the installed {} has no part {}", top, name),
                      message("the release of {}", top));

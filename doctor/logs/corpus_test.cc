@@ -14,7 +14,7 @@
 namespace scankit {
 namespace {
 
-constexpr double kLeastRight = 0.62, kMostWrong = 0.16;
+constexpr double kLeastRight = 0.95, kMostWrong = 0.02;
 constexpr int kMostFalseAlarms = 0, kLeastEntries = 400;
 
 const std::string kCorpus = SCANKIT_SOURCE_DIR "/doctor/tests/corpus/";
