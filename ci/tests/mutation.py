@@ -303,10 +303,12 @@ def main():
         every = [(path, edit) for path, (_, edits) in chosen.items() for edit in edits]
         before = {path: {} for path in chosen}
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            results = list(pool.map(lambda one: notices(build, programs, number[one[1]], limit, before[one[0]]), every))
-        for (path, edit), noticed in zip(every, results):
-            if not noticed:
-                print(f"   lives: {place_of(path, chosen[path][0], edit)}", flush=True)
+            results = []
+            judged = pool.map(lambda one: notices(build, programs, number[one[1]], limit, before[one[0]]), every)
+            for (path, edit), noticed in zip(every, judged):
+                results.append(noticed)
+                if not noticed:
+                    print(f"   lives ({len(results)} of {len(every)}): {place_of(path, chosen[path][0], edit)}", flush=True)
         total, noticed_total = total + len(every), noticed_total + sum(results)
         print(f"{group}: {sum(results)} of {len(every)} mutants noticed, {time.monotonic() - start:.0f} s", flush=True)
     if options.list:
