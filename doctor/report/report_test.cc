@@ -13,6 +13,7 @@
 #include "doctor/report/fixes.h"
 #include "doctor/report/json.h"
 #include "doctor/report/text.h"
+#include "doctor/report/words.h"
 
 namespace scankit {
 namespace {
@@ -85,6 +86,22 @@ TEST(DoctorText, NamesTheExplanationOfEachCauseOnce) {
     EXPECT_NE(text.find(command), std::string::npos) << command;
     EXPECT_EQ(text.find(command), text.rfind(command)) << command;
   }
+}
+
+TEST(Verdict, SaysWhoseFaultItIs) {
+  const auto line = [](Cause cause) {
+    Report report;
+    report.verdict = Verdict::Broken;
+    report.findings.push_back({.cause = cause, .subject = "x", .module = "m", .summary = "s"});
+    return verdict_line(report);
+  };
+  EXPECT_TRUE(line(Cause::TorchVersionMismatch).starts_with("the environment is broken: "));
+  EXPECT_TRUE(line(Cause::CorruptBinary).starts_with("the module is at fault: "));
+  EXPECT_TRUE(line(Cause::FabricManagerDown).starts_with("the driver is at fault: "));
+  EXPECT_TRUE(line(Cause::ContainerToolkitMissing).starts_with("the machine is at fault: "));
+  EXPECT_TRUE(line(Cause::TensorsOnWrongDevice).starts_with("the code is at fault, not the environment: "));
+  EXPECT_TRUE(line(Cause::NvccMissing).starts_with("the build fails here: "));
+  EXPECT_TRUE(line(Cause::ReleaseNotOnIndex).starts_with("the installation fails: "));
 }
 
 TEST(DoctorText, IsTheVerdictAndTheCommandWhereQuiet) {

@@ -3,6 +3,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/model/at_fault.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 
@@ -115,6 +116,33 @@ std::string torch_in_words(const Torch& torch) {
   return text;
 }
 
+namespace {
+
+// Whose fault it is, and what is wrong.
+std::string broken_line(Cause cause) {
+  const std::string title = said(info(cause).title);
+  const std::string_view slug = info(cause).slug;
+  switch (at_fault(cause)) {
+    case AtFault::OfModule:
+      return say("the module is at fault: {} ({})", title, slug);
+    case AtFault::OfDriver:
+      return say("the driver is at fault: {} ({})", title, slug);
+    case AtFault::OfMachine:
+      return say("the machine is at fault: {} ({})", title, slug);
+    case AtFault::OfCode:
+      return say("the code is at fault, not the environment: {} ({})", title, slug);
+    case AtFault::OfBuild:
+      return say("the build fails here: {} ({})", title, slug);
+    case AtFault::OfInstallation:
+      return say("the installation fails: {} ({})", title, slug);
+    case AtFault::OfEnvironment:
+      break;
+  }
+  return say("the environment is broken: {} ({})", title, slug);
+}
+
+}  // namespace
+
 // The first line that users read, a sentence. It names the root cause, because that is what the others follow from.
 std::string verdict_line(const Report& report) {
   const Finding* cause = root(report);
@@ -131,7 +159,7 @@ std::string verdict_line(const Report& report) {
     if (cause != nullptr) return say("the gate failed: {} ({})", title, slug);
     return unknown ? say("the gate neither passed nor failed") : say("the gate passed");
   }
-  if (cause != nullptr) return say("the environment is broken: {} ({})", title, slug);
+  if (cause != nullptr) return broken_line(cause->cause);
   if (unknown) return say("it is not known whether the environment works");
   if (report.verdict == Verdict::Broken) return say("the environment is broken");
   return report.snapshot.observations.present() ? say("the environment is healthy")

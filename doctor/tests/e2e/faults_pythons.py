@@ -113,4 +113,4 @@ PyMODINIT_FUNC PyInit_{MODULE}(void) {{
   return PyModule_Create(&definition);
 }}
 """)
-    return Fault(root="python_abi_tag_mismatch", error="compiled against ABI version|multiarray failed to import", only_observed=True)
+    return Fault(root="numpy_abi_mismatch", error="compiled against ABI version|multiarray failed to import", only_observed=True)
