@@ -43,7 +43,8 @@ bool is_built_by_a_project(std::string_view last) {
                               "pointops",
                               "libnatten",
                               "fused_weight_gradient_mlp_cuda",
-                              "pointgroup_ops"};
+                              "pointgroup_ops",
+                              "core_cc"};
   return std::ranges::find(kNames, last) != kNames.end();
 }
 
@@ -104,7 +105,10 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
   if (starts_with_any(name, {"libcuda.so", "libnvidia-"}))
     return verdict("no_driver_libcuda", "certain",
                    message("the NVIDIA driver's {} is not visible to this process", name));
-  if (starts_with_any(name, {"libtorch_cuda_cpp", "libtorch_cuda_cu.", "libtorch_hip", "libc10_hip"}))
+  if (starts_with_any(name, {"libtorch_hip", "libc10_hip", "libamdhip64", "librocm"}))
+    return verdict("", "likely", message("{} belongs to a ROCm build of torch, for GPUs of AMD", name),
+                   message("the suffixes of the versions of torch, torchvision and torchaudio"));
+  if (starts_with_any(name, {"libtorch_cuda_cpp", "libtorch_cuda_cu."}))
     return verdict("torch_version_mismatch", "likely", message("{} belongs to another build of torch", name),
                    message("the torch release that the module was built with"));
   if (starts_with_any(name, {"libtorch_cuda", "libc10_cuda"}))
@@ -132,6 +136,11 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                    message("the module was linked to {}, which the installed torch does not contain", name),
                    "torch.version.cuda", {"torch_incomplete"});
   }
+  // GNU's and Intel's OpenMP and Fortran libraries are parts of torch's own packages.
+  if (torch_itself || name.starts_with("libiomp5"))
+    return verdict("torch_incomplete", torch_itself ? "likely" : "possible",
+                   message("torch itself needs {}, which is not where torch looks", name),
+                   message("the files of torch/lib compared with torch's RECORD"));
   // An absolute path was opened because Python has seen the file. The loader skips a file for another
   // machine and reports "No such file or directory" in the end (open_verify() in glibc's dl-load.c).
   if (soname.starts_with("/") && !module_of(soname).empty())
@@ -263,12 +272,16 @@ Judged judge_header(const Captures& captures) {
                         "png.h",   "jpeglib.h",   "mpi.h",  "ffi.h",       "openssl/", "tbb/",     "omp.h"}))
     judged = verdict("system_headers_missing", "certain",
                      message("{} belongs to a system library whose development files are missing", header));
+  else if (base == "cudnn.h" || base == "cudnn_version.h")
+    judged = verdict(
+        "", "certain", message("{} belongs to cuDNN, which the CUDA toolkit does not contain", header),
+        message("where cuDNN is installed: CUDNN_PATH, CUDNN_HOME or the directory of nvidia-cudnn"));
   else if (starts_with_any(header, {"THC/", "TH/", "ATen/", "c10/", "torch/", "caffe2/"}))
     judged = verdict("torch_api_removed_in_source", "likely",
                      message("the installed torch has no header {}", header),
                      message("the torch release that the sources were written for"));
   else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
-           starts_with_any(header, {"cutlass/", "cute/", "glm/", "third_party/"}))
+           starts_with_any(header, {"cutlass/", "cute/", "glm/", "third_party/", "cudnn_frontend"}))
     judged = verdict("sdist_missing_csrc", "likely",
                      message("{} belongs to the sources themselves and does not exist", header),
                      message("whether the checkout has its submodules, or the archive its csrc directory"));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "doctor/base/files.h"
 #include "doctor/base/message.h"
 #include "doctor/elf/mangling.h"
@@ -157,8 +159,11 @@ Judged judge_symbol(const Captures& captures) {
   std::string symbol = capture(captures, "symbol");
   const std::string version = capture(captures, "version"), file = capture(captures, "file");
   const std::string written = capture(captures, "demangled");  // a linker writes the readable form
-  // The dots with which a log shortens a name do not belong to it.
-  while (symbol.ends_with('.')) symbol.pop_back();
+  // The dots with which a log shortens a name do not belong to it, nor the asterisks with which Markdown sets a
+  // line in bold; those within it were underscores, which Markdown takes for emphasis.
+  while (symbol.ends_with('.') || symbol.ends_with('*')) symbol.pop_back();
+  if (symbol.starts_with("**")) symbol.erase(0, 2);
+  std::ranges::replace(symbol, '*', '_');
   const std::string readable = written.empty() ? demangle(symbol) : written;
   Judged judged;
   // A symbol with a version node needs no guess: the node names its library.
@@ -208,6 +213,8 @@ Judged judge_symbol(const Captures& captures) {
 Judged judge_version(const Captures& captures) {
   const std::string version = capture(captures, "version"), needed_by = capture(captures, "needed_by");
   const Message who = needed_by.empty() ? message("a library") : Message(path_basename(needed_by));
+  if (is_torch_library(needed_by) && is_nvidia_library(version))
+    return cuda_symbol(capture(captures, "symbol"), version, true);
   for (const char* node : {"GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_", "GOMP_", "OMP_", "GFORTRAN_"})
     if (version.starts_with(node)) return floor_of(version, who);
   return {.cause = "ld_library_path_shadow",

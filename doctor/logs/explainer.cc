@@ -41,6 +41,23 @@ Message filled(const std::string& text, const Captures& captures) {
   return text.empty() ? Message() : Message(text, "", 0, std::move(values));
 }
 
+// The line as the rules read it: compilers quote names as their language does, and U+2018 to U+201D are three
+// bytes each, where a pattern expects one.
+std::string with_plain_quotes(const std::string& text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto third = i + 2 < text.size() ? static_cast<unsigned char>(text[i + 2]) : 0u;
+    if (text[i] != '\xe2' || text[i + 1] != '\x80' || third < 0x98 || third > 0x9d) {
+      plain += text[i];
+      continue;
+    }
+    plain += third < 0x9c ? '\'' : '"';
+    i += 2;
+  }
+  return plain;
+}
+
 }  // namespace
 
 // Follows Python's tracebacks, also where pip, loggers or progress bars indent them. The column of
@@ -95,14 +112,15 @@ struct Explainer::State {
 
   void take(std::uint64_t line, const std::string& text) {
     if (text.empty()) return;
+    const std::string plain = with_plain_quotes(text);
     tracebacks.line(line, text);
     keep_prompts(text);
     bool explained = false;
     // The rules come in the order of the table. After a match, further clues still count, but no second
     // error: the first rule that explains a line wins.
-    for (const int index : matcher().match(text)) {
+    for (const int index : matcher().match(plain)) {
       const LogRule& rule = log_rules()[static_cast<std::size_t>(index)];
-      if (!follows(rule, index, text)) continue;
+      if (!follows(rule, index, plain)) continue;
       // A new command begins: errors before it belong to another attempt.
       if (rule.role == "boundary") {
         ++attempt;
@@ -114,7 +132,7 @@ struct Explainer::State {
         continue;
       }
       if (rule.role == "fatal" && explained) continue;
-      note(rule, index, line, text);
+      note(rule, index, line, text, plain);
       explained = true;
     }
     // Remember error-like lines that no rule knows, the first four and the last four, so that the report
@@ -124,7 +142,7 @@ struct Explainer::State {
       unexplained.push_back({line, text.substr(0, kShown)});
       if (unexplained.size() > kUnexplained) unexplained.erase(unexplained.begin() + kUnexplained / 2);
     }
-    before.push_back(text);
+    before.push_back(plain);
     if (before.size() > kBefore) before.pop_front();
   }
 
@@ -161,8 +179,9 @@ struct Explainer::State {
 
   // Makes a hit of a rule that matched. A rule with `classify` leaves the cause to the classifier; a
   // sureness other than the default "likely" stays the rule's.
-  void note(const LogRule& rule, int index, std::uint64_t line, const std::string& text) {
-    Captures captures = matcher().captures(index, text);
+  void note(const LogRule& rule, int index, std::uint64_t line, const std::string& text,
+            const std::string& plain) {
+    Captures captures = matcher().captures(index, plain);
     LogHit hit{.rule = rule.id,
                .cause = rule.cause,
                .role = rule.role == "clue" ? "clue" : "other",

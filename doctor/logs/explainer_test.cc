@@ -53,6 +53,25 @@ TEST(Logs, NameTheSymbolThatIsMissing) {
   EXPECT_NE(hit.meaning.english().find("c10::cuda::SetDevice(int)"), std::string::npos) << hit.meaning;
 }
 
+// gcc quotes as the locale does, in three bytes each; pages that show a log in Markdown lose underscores.
+TEST(Logs, AreReadAsPagesAndLocalesShowThem) {
+  EXPECT_EQ(root_of("x.h:40:13: error: \xe2\x80\x98uint32_t\xe2\x80\x99 was not declared in this scope\n"),
+            "include_missing_in_sources");
+  EXPECT_EQ(root_of("ImportError: /x/causal_conv1d_cuda.so: undefined symbol: "
+                    "*ZNK3c1017SymbolicShapeMeta18init*is_contiguousEv**\n"),
+            "torch_version_mismatch");
+  EXPECT_EQ(root_of("unable to execute '/usr/local/cuda/bin/nvcc': No such file or directory\n"),
+            "nvcc_missing");
+}
+
+// What no toolkit can repair: the same error has no cause there.
+TEST(Logs, OfRocmAndMacosDoNotAskForNvcc) {
+  const std::string error = "NameError: name 'bare_metal_version' is not defined\n";
+  EXPECT_EQ(root_of(error), "nvcc_missing");
+  EXPECT_EQ(root_of("torch.__version__  = 2.7.0+rocm6.3\n" + error), "");
+  EXPECT_EQ(root_of("/private/var/folders/rd/T/setup.py:77: UserWarning\n" + error), "");
+}
+
 // By the real symbol index: these names' histories are what the wheels of those releases say.
 TEST(Logs, DateTheTorchNamesThatAreMissing) {
   const std::string file =
@@ -183,7 +202,7 @@ TEST(LogRules, AreWellFormed) {
     for (const std::string& slug : rule.alternatives) EXPECT_TRUE(cause_from_slug(slug)) << rule.id;
   }
   for (const LogJoin& join : log_joins()) {
-    EXPECT_TRUE(cause_from_slug(join.gives)) << join.gives;
+    EXPECT_TRUE(join.gives.empty() || cause_from_slug(join.gives)) << join.gives;
     for (const std::string& clue : join.clues) EXPECT_TRUE(ids.contains(clue)) << clue;
   }
   EXPECT_TRUE(matcher().match("nothing of note").empty());
