@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 status=0
-files() { git ls-files -co --exclude-standard -- "$@" | grep -vE '^ci/(lint|fuzz)/' | while read -r file; do [ -f "$file" ] && echo "$file"; done; }
+files() { git ls-files -co --exclude-standard -- "$@" | grep -vE '^ci/(lint|fuzz)/|^doctor/tests/corpus/(open|shut)' | while read -r file; do [ -f "$file" ] && echo "$file"; done; }
 
 # NAME.md in capitals, as documents of a project are named.
 mapfile -t documents < <(files '*.md' | xargs -n 1 basename | sort -u)

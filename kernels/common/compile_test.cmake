@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DSOURCE=kernel.cu -DUNITS=units.def -DWORK=folder -P compile_test.cmake
-# Every unit compiles for old and new GPUs, and no kernel but those named _any (more than 16 states) spills registers on
+# cmake -DSOURCE=kernel.cu -DUNITS=units.def -DARCHS="sm_80 sm_90" -DWORK=folder -P compile_test.cmake
+# Every unit compiles for these GPUs, and no kernel but those named _any (more than 16 states) spills registers on
 # sm_90.
 cmake_policy(VERSION 3.25)
 find_program(NVCC nvcc PATHS /usr/local/cuda/bin)
@@ -16,7 +16,11 @@ if(count EQUAL 0)
   message(FATAL_ERROR "${UNITS} lists no unit")
 endif()
 set(failures "")
-foreach(arch sm_60 sm_75 sm_80 sm_90 sm_100 sm_120)
+separate_arguments(archs UNIX_COMMAND "${ARCHS}")
+if(NOT archs)
+  message(FATAL_ERROR "no architecture was given: -DARCHS")
+endif()
+foreach(arch IN LISTS archs)
   if(NOT known MATCHES "${arch}")
     message(STATUS "${arch}: not a target of this nvcc")
     continue()
