@@ -51,6 +51,10 @@ Result<std::shared_ptr<const ElfLibrary>> LibraryCache::open(const std::string& 
   return library;
 }
 
+void LibraryCache::keep(std::shared_ptr<const ElfLibrary> library) {
+  known_.insert_or_assign(library->path, std::move(library));
+}
+
 bool LibraryCache::has_folder(const std::string& path) {
   const auto known = folders_.find(path);
   if (known != folders_.end()) return known->second;

@@ -28,6 +28,8 @@ class LibraryCache {
  public:
   explicit LibraryCache(const Host& host) : host_(&host) {}
   Result<std::shared_ptr<const ElfLibrary>> open(const std::string& path);
+  // One that was opened before: what is said of a file must all be of the same bytes, even if it is replaced.
+  void keep(std::shared_ptr<const ElfLibrary> library);
   // Remembered: the loader asks for the same few folders over and over.
   bool has_folder(const std::string& path);
   const Host& host() const { return *host_; }

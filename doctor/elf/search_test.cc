@@ -254,6 +254,23 @@ TEST(ProcessImage, RefusesAStaticProgram) {
   EXPECT_FALSE(ProcessImage::start(libraries, shop.path("absent")));
 }
 
+// A file may be replaced between two looks at it: what is kept answers for both.
+TEST(LibraryCache, KeepsWhatWasOpenedBefore) {
+  const test::Workshop shop;
+  const std::string path = shop.shared("kept.so", "int kept;\n");
+  const auto host = make_real_host();
+  const auto opened = open_library(*host, path);
+  ASSERT_TRUE(opened) << english(opened.error().message);
+  shop.write("other", "not a library");
+  ASSERT_EQ(::rename(shop.path("other").c_str(), path.c_str()), 0);
+  LibraryCache libraries(*host);
+  EXPECT_FALSE(libraries.open(path));
+  libraries.keep(*opened);
+  const auto again = libraries.open(path);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, *opened);
+}
+
 }  // namespace
 
 }  // namespace scankit

@@ -211,7 +211,9 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
   std::vector<Extension> found;
   for (const std::string& module : modules) {
     for (Extension& copy : find_copies(host, so_far, module, listings)) {
-      if (inspect_file(host, copy) != nullptr && (machine.empty() || copy.machine == machine)) {
+      const auto library = inspect_file(host, copy);
+      if (library != nullptr && (machine.empty() || copy.machine == machine)) {
+        resolver.libraries().keep(library);
         resolver.resolve(copy);
         // Only for the copy that import takes: each search simulates more processes.
         if (copy.resolved && copy.selected)
