@@ -20,8 +20,10 @@ struct LogRule {
   std::string settles;  // what would make sure: the output of a command, or a place to look at
   std::vector<std::string> alternatives;  // slugs of other causes of the same line
 };
-// An error and a clue of the same log that together mean something else. `gives` is the slug of that cause, "" if
-// the error is then not a fault of the catalogue.
+inline constexpr std::string_view kNoCause = "none";
+
+// An error and a clue of the same log that together mean something else. `gives` is the slug of that cause, or
+// kNoCause if the error is then not a fault of the catalogue.
 struct LogJoin {
   std::vector<std::string> causes, clues;  // one of each must be there
   std::vector<std::string> unless;         // and none of these clues

@@ -261,7 +261,9 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("torch_too_old_for_sources", "likely",
                      message("the installed torch does not have {} yet", header),
                      message("torch.__version__ of the Python that builds"));
-  else if (starts_with_any(header, {"thrust/", "cub/", "cuda/std/", "nvtx3/", "nvToolsExt"}))
+  // CUDA 13 has them in a directory of their own, which nvcc knows and a C++ compiler does not.
+  else if (starts_with_any(header, {"thrust/", "cub/", "cuda/std/", "nvtx3/", "nvToolsExt"}) &&
+           capture(captures, "unit").empty())
     judged = verdict("cuda_headers_changed", "likely",
                      message("{} is in another place of this CUDA release, or removed", header),
                      message("nvcc -V, and the CUDA release that the project documents"),

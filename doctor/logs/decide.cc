@@ -59,7 +59,7 @@ bool join(LogHit& root, const LogState& state) {
     const Message error_meaning = root.meaning;
     root.alternatives.insert(root.alternatives.begin(), root.cause);
     std::erase(root.alternatives, join.gives);
-    root.cause = join.gives;
+    root.cause = join.gives == kNoCause ? "" : join.gives;
     root.sure = join.sure;
     root.meaning =
         clauses_of({error_meaning, clue == state.clues.end()
