@@ -16,6 +16,18 @@ const std::vector<CauseInfo>& all_causes() {
 
 const CauseInfo& info(Cause cause) { return all_causes()[static_cast<std::size_t>(cause)]; }
 
+AtFault at_fault(Cause cause) {
+  switch (cause) {
+#define AT_FAULT(id, who) \
+  case Cause::id:         \
+    return AtFault::Of##who;
+#include "doctor/model/at_fault.def"
+#undef AT_FAULT
+    default:
+      return AtFault::OfEnvironment;
+  }
+}
+
 std::optional<Cause> cause_from_slug(std::string_view slug) {
   const auto& causes = all_causes();
   const auto found = std::ranges::find(causes, slug, &CauseInfo::slug);

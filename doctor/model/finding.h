@@ -26,6 +26,12 @@ struct CauseInfo {
   std::string_view title, next_step;
 };
 const CauseInfo& info(Cause cause);
+
+// "Is it me?": who has to change something, which a user asks first; by at_fault.def. "Of", since Driver and
+// others are names of facts already.
+enum class AtFault { OfEnvironment, OfModule, OfDriver, OfMachine, OfCode, OfBuild, OfInstallation };
+AtFault at_fault(Cause cause);
+
 std::optional<Cause> cause_from_slug(std::string_view slug);
 const std::vector<CauseInfo>& all_causes();
 

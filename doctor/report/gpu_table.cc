@@ -59,26 +59,22 @@ std::optional<double> bandwidth(const Gpu& gpu) {
   return static_cast<double>(*bus) / 8 * static_cast<double>(*clock) * 2 * 1e6;  // bytes a second
 }
 
-// What belongs to a value and is no row: the most that is possible, the limit, how many of them.
-std::string beside(const Gpu& gpu, const std::string& key) {
-  const auto more = [&](const char* other) { return known(gpu, other); };
-  if (key == "core_clock" || key == "memory_clock")
-    if (const auto most = more((key + "_max").c_str())) return say(", at most {} MHz", *most);
-  if (key == "memory_bus")
-    if (const auto rate = bandwidth(gpu)) return say(", {:.0f} GB/s", *rate / 1e9);
-  if (key == "power")
-    if (const auto limit = more("power_limit")) return say(", limit {} W", *limit);
-  if (key == "temperature")
-    if (const auto limit = more("temperature_slowdown"))
-      return say(
-          ", slows down at {} \xC2\xB0"
-          "C",
-          *limit);
-  if (key == "pcie_generation" || key == "pcie_width")
-    if (const auto most = more((key + "_max").c_str())) return say(", at most {}", *most);
-  if (key == "nvlinks")
-    if (const auto active = more("nvlinks_active")) return say(", {} active", *active);
-  return "";
+// A value with what belongs to it and is no row of its own: the most that is possible, the limit, how many.
+std::string value_in_words(const Gpu& gpu, const Detail& detail, std::int64_t number) {
+  const std::string key = detail.key, value = in_unit(number, detail.unit);
+  const auto other = [&](const std::string& name) { return known(gpu, name.c_str()); };
+  if (const auto most = other(key + "_max"); most && key != "pcie_generation" && key != "pcie_width")
+    return say("{}, at most {} MHz", value, *most);
+  if (const auto most = other(key + "_max")) return say("{}, at most {}", value, *most);
+  if (const auto rate = bandwidth(gpu); rate && key == "memory_bus")
+    return say("{}, {:.0f} GB/s", value, *rate / 1e9);
+  if (const auto limit = other("power_limit"); limit && key == "power")
+    return say("{}, limit {} W", value, *limit);
+  if (const auto limit = other("temperature_slowdown"); limit && key == "temperature")
+    return say("{}, slows down at {} °C", value, *limit);
+  if (const auto active = other("nvlinks_active"); active && key == "nvlinks")
+    return say("{}, {} active", value, *active);
+  return value;
 }
 
 // nvml.h, nvmlClocksThrottleReasons*. Idle clocks and the limit of power under load are as they should be.
@@ -92,7 +88,7 @@ std::vector<GpuRow> gpu_rows(const Gpu& gpu) {
   if (gpu.memory > 0) rows.push_back({say("memory"), fmt::format("{} MiB", gpu.memory >> 20)});
   for (const Detail& detail : kDetails)
     if (const auto value = known(gpu, detail.key); value && !detail.label.empty())
-      rows.push_back({said(detail.label), in_unit(*value, detail.unit) + beside(gpu, detail.key)});
+      rows.push_back({said(detail.label), value_in_words(gpu, detail, *value)});
   return rows;
 }
 

@@ -50,6 +50,7 @@ std::string module_in_words(const Extension& file) {
 // --verbose: a line for each thing that the driver told, then what is unusual about them.
 void print_gpu_details(Page& page, const Gpu& gpu) {
   const std::vector<GpuRow> rows = gpu_rows(gpu);
+  if (rows.empty()) page.line(10, say("its driver was not asked for more, or did not answer"));
   std::size_t width = 0;
   for (const GpuRow& row : rows) width = std::max(width, row.label.size());
   for (const GpuRow& row : rows) page.line(10, in_column(row.label, width + 2) + row.value);

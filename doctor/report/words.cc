@@ -3,7 +3,6 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/model/at_fault.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 
