@@ -106,7 +106,8 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
     return verdict("no_driver_libcuda", "certain",
                    message("the NVIDIA driver's {} is not visible to this process", name));
   if (starts_with_any(name, {"libtorch_hip", "libc10_hip", "libamdhip64", "librocm"}))
-    return verdict("", "likely", message("{} belongs to a ROCm build of torch, for GPUs of AMD", name),
+    return verdict("torch_version_mismatch", "likely",
+                   message("{} belongs to a ROCm build of torch, for GPUs of AMD", name),
                    message("the suffixes of the versions of torch, torchvision and torchaudio"));
   if (starts_with_any(name, {"libtorch_cuda_cpp", "libtorch_cuda_cu."}))
     return verdict("torch_version_mismatch", "likely", message("{} belongs to another build of torch", name),

@@ -64,7 +64,6 @@ TEST(Logs, AreReadAsPagesAndLocalesShowThem) {
             "nvcc_missing");
 }
 
-// What no toolkit can repair: the same error has no cause there.
 // CUDA 13 keeps thrust where nvcc finds it by itself. A .cu file that lacks it has a toolkit without it.
 TEST(Logs, TellMovedHeadersFromMissingOnesByTheFileThatIncludesThem) {
   const std::string rest = ":1:10: fatal error: thrust/version.h: No such file or directory\n";
@@ -72,6 +71,7 @@ TEST(Logs, TellMovedHeadersFromMissingOnesByTheFileThatIncludesThem) {
   EXPECT_EQ(root_of("/b/csrc/scan.cpp" + rest), "cuda_headers_changed");
 }
 
+// What no toolkit can repair: the same error has no cause there.
 TEST(Logs, OfRocmAndMacosDoNotAskForNvcc) {
   const std::string error = "NameError: name 'bare_metal_version' is not defined\n";
   EXPECT_EQ(root_of(error), "nvcc_missing");
