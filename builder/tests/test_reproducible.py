@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`scankit build --check-reproducible`: of a good compiler, and of one that leaks the time. reproducible_toolchains.sh
-builds the whole scan by each kind."""
+"""`scankit build --check-reproducible`: of a good compiler, of one that leaks the time, and of the whole scan by each kind of
+compiler."""
 import os
 import re
 from pathlib import Path
 
 import pytest
 
-from building import addresses_can_be_fixed
+from building import Builds, addresses_can_be_fixed
+from fixtures import python_with_torch, shell_or_skip
 
 pytestmark = pytest.mark.ctest(group="builder.reproducible", labels="matrix;large;e2e", timeout=1800, processors=2)
 
@@ -45,3 +46,21 @@ def test_compiler_that_fails(twice, odd_nvrtc):
     # Where a sandbox forbids to fix addresses, the helper goes on; then a difference says that this may be why.
     twice("--toolchain", odd_nvrtc("crash"), "--arch", "sm_90").ends(5, "the compiler crashed (SIGSEGV)")
     twice("--arch", "hopper").ends(2)
+
+
+@pytest.mark.ctest(fixtures="torch_env")
+@pytest.mark.parametrize("kind", ["nvrtc_12", "nvcc", "torch_flavor"])
+def test_whole_scan(scankit, work, kind):
+    if not addresses_can_be_fixed():
+        pytest.skip("addresses cannot be fixed here, and NVRTC's output depends on them")
+    scan = Builds(scankit, work, "selective_scan_cuda")
+    if kind == "nvrtc_12":
+        words = ["--toolchain", shell_or_skip("fx_nvrtc_12")]
+    elif kind == "nvcc":
+        if not re.search(r"(?m)^nvcc [0-9.]*: /", scankit("build", "--list-toolchains").out):
+            pytest.skip("no nvcc here")
+        words = ["--toolchain", "nvcc"]
+    else:
+        words = ["--flavor", "torch", "--python", python_with_torch()]
+    scan("--check-reproducible", "--arch", "sm_90", *words, timeout=1700).ends(0, "reproducible: two builds gave the same")
+    scan.remove_caches()

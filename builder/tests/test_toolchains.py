@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `scankit build` chooses a compiler. Nothing is downloaded: the wheels here are made on the spot;
-toolchain_wheels_end_to_end.sh takes the real ones."""
+test_toolchain_wheels.py takes the real ones."""
 import os
 import re
 import shutil

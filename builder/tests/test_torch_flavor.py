@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`scankit build --flavor torch` against the torch of an environment, with the module of the fewest device images;
-torch_flavor_far.sh has the others."""
+test_torch_flavor_far.py has the others."""
 import os
 import re
 import shutil

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # scankit ci run with real children, on a Python without torch:  gate.sh SCANKIT
 set -euo pipefail
-# shellcheck source=builder/tests/checks.sh
-. "$(dirname "$0")/../../builder/tests/checks.sh"
+# shellcheck source=ci/tests/checks.sh
+. "$(dirname "$0")/../../ci/tests/checks.sh"
 scankit=$(realpath "$1")
 templates=$(cd "$(dirname "$0")/../templates" && pwd)
 export XDG_CACHE_HOME=$work/cache LC_ALL=C

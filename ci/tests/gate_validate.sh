@@ -3,8 +3,8 @@
 # gate_validate.sh SCANKIT PYTHON: scankit ci run where validate is one of its steps, with modules that are right and wrong, and
 # its reports in the hands of those who read them. PYTHON has torch.
 set -euo pipefail
-# shellcheck source=builder/tests/checks.sh
-. "$(dirname "$0")/../../builder/tests/checks.sh"
+# shellcheck source=ci/tests/checks.sh
+. "$(dirname "$0")/../../ci/tests/checks.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=ci/fixtures.sh
 . "$root/ci/fixtures.sh"

@@ -5,8 +5,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-# shellcheck source=builder/tests/checks.sh
-. "$root/builder/tests/checks.sh"
+# shellcheck source=ci/tests/checks.sh
+. "$root/ci/tests/checks.sh"
 # shellcheck source=ci/fixtures.sh
 . "$root/ci/fixtures.sh"
 scankit=$(realpath "$1")

