@@ -38,11 +38,6 @@ Message need_in_words(const Snapshot& snapshot, const UnmetVersion& unmet) {
 
 }  // namespace
 
-bool is_torch_library(const std::string& soname) {
-  constexpr std::array<std::string_view, 4> kPrefixes{"libtorch", "libc10", "libcaffe2", "libshm.so"};
-  return starts_with_one(soname, kPrefixes);
-}
-
 bool is_torch_cuda_library(const std::string& soname) {
   return soname.starts_with("libc10_cuda.so") || soname.starts_with("libtorch_cuda");
 }

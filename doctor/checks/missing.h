@@ -10,7 +10,6 @@
 // To whom a missing library or name belongs, and what its absence proves.
 namespace scankit {
 
-bool is_torch_library(const std::string& soname);
 bool is_torch_cuda_library(const std::string& soname);  // a CPU build of torch has none of these
 bool is_cuda_library(const std::string& soname);        // of the CUDA toolkit
 bool is_driver_library(const std::string& soname);      // of the NVIDIA driver

@@ -6,6 +6,7 @@
 #include "doctor/elf/mangling.h"
 #include "doctor/logs/built_for.h"
 #include "doctor/logs/classify.h"
+#include "doctor/model/audit.h"
 
 namespace scankit {
 namespace {
@@ -13,15 +14,6 @@ namespace {
 // A loader names only the first missing symbol, so a log alone rarely proves more.
 Message all_missing() {
   return message("all missing symbols at once: scankit doctor on the machine where it failed");
-}
-
-bool is_torch_library(const std::string& file) {
-  const std::string name = path_basename(file);
-  // torchvision and torchaudio have libraries of such names too.
-  const bool sibling = name.starts_with("libtorchvision") || name.starts_with("libtorchaudio") ||
-                       name.starts_with("libtorchtext");
-  return !sibling &&
-         (name.starts_with("libtorch") || name.starts_with("libc10") || name.starts_with("libcaffe2"));
 }
 
 // By the file that misses or should have the symbol: libcu..., libnv... and libnccl, or a directory of an

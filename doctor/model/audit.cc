@@ -8,6 +8,14 @@
 #include "doctor/base/message.h"
 
 namespace scankit {
+
+bool is_torch_library(const std::string& path) {
+  constexpr std::array<std::string_view, 6> kStarts{"libtorch.so", "libtorch_", "libtorchbind",
+                                                    "libc10",      "libcaffe2", "libshm.so"};
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return std::ranges::any_of(kStarts, [&](std::string_view start) { return name.starts_with(start); });
+}
+
 namespace {
 
 template <std::size_t N>
@@ -20,11 +28,10 @@ std::string base_name(const std::string& path) { return path.substr(path.rfind('
 // Whose absence has a name in the catalogue. Another library
 // (libGL, libavutil) is said in full, uncatalogued.
 std::string cause_of_library(const std::string& soname) {
-  constexpr std::array<std::string_view, 4> kTorch{"libtorch", "libc10", "libcaffe2", "libshm.so"};
   constexpr std::array<std::string_view, 9> kCuda{"libcudart.so",   "libcublas",       "libcusparse.so",
                                                   "libcusolver.so", "libcufft.so",     "libcurand.so",
                                                   "libnvrtc.so",    "libnvJitLink.so", "libcupti.so"};
-  if (starts_with_one(soname, kTorch)) return "torch_version_mismatch";
+  if (is_torch_library(soname)) return "torch_version_mismatch";
   if (starts_with_one(soname, kCuda)) return "missing_cudart";
   return soname.starts_with("libcuda.so") ? "no_driver_libcuda" : "";
 }

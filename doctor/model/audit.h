@@ -10,6 +10,9 @@
 // Facts about every compiled extension of an environment, smaller than those of a module under diagnosis.
 namespace scankit {
 
+// A library of torch's own, by its soname or path, also of other releases and builds; not one of torchvision or torchaudio.
+bool is_torch_library(const std::string& path);
+
 struct AuditedSymbol {
   std::string name, version;
   std::string owner;                // as MissingSymbol::owner

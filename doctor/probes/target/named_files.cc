@@ -273,7 +273,9 @@ void probe_named_files_on_target(NamedFiles& named, Snapshot& snapshot) {
   snapshot.observations = {ProbeState::NotRun, message("the files of --so are only read, not run"), {}};
   if (!start_named_files(named, snapshot)) return;
   std::vector<Inspected> found = inspect_named_files(named, snapshot);
-  TargetResolver resolver(*named.host, machine);
+  std::map<std::string, std::string> libraries;
+  for (const NamedFile& file : named.files) libraries.emplace(path_basename(file.path), file.path);
+  TargetResolver resolver(*named.host, machine, std::move(libraries));
   snapshot.extensions = Probed<std::vector<Extension>>::of({});
   for (Inspected& one : found) {
     const std::string& folder = one.file->folder;

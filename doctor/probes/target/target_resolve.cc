@@ -19,10 +19,6 @@ bool starts_with_one(const std::string& soname, std::initializer_list<std::strin
   return std::ranges::any_of(starts, [&](std::string_view start) { return soname.starts_with(start); });
 }
 
-bool is_torch_library(const std::string& soname) {
-  return starts_with_one(soname, {"libtorch", "libc10", "libcaffe2", "libshm.so"});
-}
-
 }  // namespace
 
 bool is_glibc_library(const std::string& soname) {
@@ -30,8 +26,9 @@ bool is_glibc_library(const std::string& soname) {
                                   "libutil.so.", "libresolv.so.", "ld-linux", "libmvec.so."});
 }
 
-TargetLibraries::TargetLibraries(const Host& files, const Snapshot& machine)
-    : beside_(files), machine_(machine) {
+TargetLibraries::TargetLibraries(const Host& files, const Snapshot& machine,
+                                 std::map<std::string, std::string> named)
+    : beside_(files), named_(std::move(named)), machine_(machine) {
   if (machine.torch.present()) learn_torch(machine.torch.value);
   if (machine.exports.present()) learn_tables(machine.exports.value);
   reachable_.insert(machine.reachable.value.begin(), machine.reachable.value.end());
@@ -121,6 +118,14 @@ TargetLibrary TargetLibraries::find(const std::string& soname, const std::vector
   if ((soname == "libstdc++.so.6" || soname == "libgcc_s.so.1") && machine_.libstdcxx.present()) return found;
   if (soname == "libcuda.so.1") return find_driver();
   if (reachable_.contains(soname)) return found;
+  // No path leads there: the package's own code loads it before it imports the module (torch.ops.load_library, ctypes.CDLL). A
+  // loaded library answers for its soname.
+  if (const auto own = named_.find(soname); own != named_.end())
+    if (const auto library = beside_.open(own->second)) {
+      found.own = *library;
+      found.path = own->second;
+      return found;
+    }
   return {.state = is_known_missing(soname) ? LibraryState::Missing : LibraryState::Open};
 }
 
@@ -147,10 +152,11 @@ struct TargetResolver::Walk {
   std::vector<const ElfLibrary*> own;  // the file, and what came with it
 };
 
-TargetResolver::TargetResolver(const Host& files, const Snapshot& machine)
+TargetResolver::TargetResolver(const Host& files, const Snapshot& machine,
+                               std::map<std::string, std::string> named)
     : machine_(machine),
       files_(files),
-      libraries_(files, machine),
+      libraries_(files, machine, std::move(named)),
       names_(machine, libraries_, SymbolIndex::built_in()),
       site_(site_on_path(machine.python.value)) {}
 

@@ -29,8 +29,9 @@ struct TargetLibrary {
 // The libraries of that machine, as far as its snapshot tells.
 class TargetLibraries {
  public:
-  // `files` sees what was named with --so; `machine` outlives this object, and is read only now.
-  TargetLibraries(const Host& files, const Snapshot& machine);
+  // `files` sees what was named with --so; `machine` outlives this object, and is read only now. `named`: the libraries among
+  // what was named, by file name.
+  TargetLibraries(const Host& files, const Snapshot& machine, std::map<std::string, std::string> named);
 
   // Who wants it has these folders on its RPATH or RUNPATH: as `files` names them, and as that machine would
   // once the file lies in its site-packages.
@@ -51,6 +52,7 @@ class TargetLibraries {
   bool is_known_missing(const std::string& soname) const;
 
   LibraryCache beside_;
+  std::map<std::string, std::string> named_;
   const Snapshot& machine_;
   std::set<std::string> with_torch_;          // sonames
   std::map<std::string, std::string> paths_;  // of every library file that the snapshot lists -> its soname
@@ -112,8 +114,8 @@ class TargetSymbols {
 // decide goes into Extension::undecided and is never taken for good.
 class TargetResolver {
  public:
-  // `files` sees what was named; `machine` is the snapshot as it was taken, and outlives this object.
-  TargetResolver(const Host& files, const Snapshot& machine);
+  // `files` sees what was named; `machine` is the snapshot as it was taken, and outlives this object. `named`: as above.
+  TargetResolver(const Host& files, const Snapshot& machine, std::map<std::string, std::string> named);
   // `folder`: the part of the file's path that would be a folder of sys.path there. `tag_is_promised`: the
   // tags of its wheel fit that Python.
   void resolve(Extension& copy, const std::string& folder, bool tag_is_promised);
