@@ -93,14 +93,24 @@ void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
       ->check(CLI::Range(0.1, 86400.0));
 }
 
+// "sm_90" or "sm_80..sm_120", one or both of whose ends may be missing.
+std::string gpu_range_problem(const std::string& text) {
+  const auto to = text.find("..");
+  if (to == std::string::npos) return gpu_name_problem(text);
+  for (const std::string& end : {text.substr(0, to), text.substr(to + 2)})
+    if (const std::string problem = end.empty() ? "" : gpu_name_problem(end); !problem.empty())
+      return problem;
+  return "";
+}
+
 // The facts about a machine that are replaced by a description.
 void add_target_options(CLI::App& command, TargetDescription& target) {
   command
       .add_option("--gpu", target.gpus,
-                  say("check for these GPUs instead of the installed ones: sm_90,sm_80, or none"))
+                  say("check for these GPUs instead of the installed ones: sm_90,sm_80..sm_86, or none"))
       ->type_name("ARCH")
       ->delimiter(',')
-      ->check(CLI::Validator(gpu_name_problem, ""));
+      ->check(CLI::Validator(gpu_range_problem, ""));
   command
       .add_option("--driver", target.driver,
                   say("check for this driver version instead of the installed one, such as 570.86"))
@@ -162,6 +172,26 @@ void add_other_inputs(CLI::App& command, DoctorOptions& options) {
     command.get_option("--log")->excludes(command.get_option(one));
 }
 
+// Ranges of releases to judge the files of --so for, instead of one environment. --python and --gpu are two more.
+void add_axis_options(CLI::App& command, AxisOptions& axes) {
+  auto* torch = command.add_option(
+      "--torch", axes.torch,
+      say("say for which of these releases the files of --so work, such as 2.4..2.11 or all; "
+          "--python and --gpu then take versions, too: 3.9..3.13"));
+  torch->type_name("RANGE")->needs(command.get_option("--so"));
+  command
+      .add_option("--cuda", axes.cuda,
+                  say("with --torch: also for torch built with these CUDA releases: 11.8..13.0"))
+      ->type_name("RANGE")
+      ->needs(torch);
+  command.add_option("--glibc", axes.glibc, say("with --torch: also for these releases of glibc: 2.28"))
+      ->type_name("RANGE")
+      ->needs(torch);
+  for (const char* other :
+       {"--from", "--log", "--root", "--timeout", "--no-import", "--require", "--allow-empty", "--budget"})
+    torch->excludes(command.get_option(other));
+}
+
 void add_snapshot_outputs(CLI::App& command, DoctorOptions& options) {
   auto* snapshot = command.add_option("--snapshot", options.snapshot,
                                       say("also write the facts behind the answer, for a later --from"));
@@ -179,7 +209,8 @@ void add_doctor(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = app.add_subcommand("doctor", say("find out why an import fails"));
   note(*command, {.examples = {"scankit doctor", "scankit doctor --python .venv/bin/python --json",
-                               "scankit doctor --log build.log", "scankit doctor --so dist/ --gpu sm_90"},
+                               "scankit doctor --log build.log", "scankit doctor --so dist/ --gpu sm_90",
+                               "scankit doctor --so dist/ --torch 2.4..2.11 --python 3.9..3.13"},
                   .statuses = {{kExitClean, say("healthy")},
                                {kExitFindings, say("broken")},
                                {kExitUsage, say("usage error")},
@@ -197,14 +228,17 @@ void add_doctor(CLI::App& app, int& exit_status) {
       ->excludes(command->get_option("--from"))
       ->excludes(command->get_option("--log"));
   add_target_options(*command, options->target);
+  add_axis_options(*command, options->axes);
   begin_group(*command, group_of_output());
   add_snapshot_outputs(*command, *options);
+  for (const char* other : {"--snapshot", "--redact"})
+    command->get_option("--torch")->excludes(command->get_option(other));
   add_show_options(*command, options->show, kExitFindings);
   // The options live as long as the callback, which CLI11 owns. They are shared because the add_
   // functions bind to them.
   command->callback([options, &exit_status] {
     check_show_options(options->show);
-    exit_status = run_doctor(*options);
+    exit_status = options->axes.torch.empty() ? run_doctor(*options) : run_matrix(*options);
   });
 }
 

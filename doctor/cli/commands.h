@@ -51,9 +51,15 @@ struct EnvironmentOptions {
   bool redact = false;          // errors too: they name paths
 };
 
+// With --torch the files of --so are judged for a matrix of places, which these ranges span; "" for none.
+struct AxisOptions {
+  std::string torch, cuda, glibc;
+};
+
 struct DoctorOptions {
   EnvironmentOptions environment;
   TargetDescription target;  // --gpu, --driver
+  AxisOptions axes;          // --torch, --cuda, --glibc
   std::string log;           // an error log, "-" for standard input; "" for none
   std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
   bool allow_empty = false;
@@ -61,6 +67,7 @@ struct DoctorOptions {
   ShowOptions show;
 };
 int run_doctor(const DoctorOptions& options);
+int run_matrix(const DoctorOptions& options);  // where axes.torch is given
 
 struct SnapshotOptions {
   EnvironmentOptions environment;

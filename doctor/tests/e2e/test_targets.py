@@ -197,3 +197,45 @@ def test_options_that_exclude_each_other(scankit):
         result = scankit.doctor(*words.split())
         result.refused(words.split()[0])
         assert len(result.err.strip().splitlines()) <= 3, f"not a short answer: {result!r}"
+
+
+# The matrix: nothing of an environment is looked at, so that a real module built for the shared environment's torch must work
+# for that release and Python, and one built with another release's headers must not.
+def test_matrix_of_a_good_file(scankit, file, env, work):
+    python = ".".join(run(env.python, "-c", "import sys; print(*sys.version_info[:2])").split())
+    wheel = make_wheel(f"m-1-cp{python.replace('.', '')}-cp{python.replace('.', '')}-linux_x86_64.whl", file.name, file)
+    result = scankit("doctor", "--so", wheel, "--torch", TORCH_MINOR, "--json").ends(0)
+    assert [(cell["torch"], cell["python"], cell["fit"]) for cell in result.json["groups"][0]["cells"]] == [(TORCH_MINOR, python, "works")]
+    both = scankit("doctor", "--so", wheel, "--torch", f"2.4,{TORCH_MINOR}", "--python", python, "--glibc", "2.5", "--json").ends(1).json
+    assert both["groups"][0]["cells"][0]["cause"] in ("torch_version_mismatch", "abi_cxx11_mismatch"), both
+    assert both["groups"][0]["glibc"][0]["cause"] == "glibc_too_old", both
+    scankit("doctor", "--so", wheel, "--torch", TORCH_MINOR, "--python", "3.12" if python == "3.13" else "3.13").ends(1, "no file is for this Python")
+    scankit("doctor", "--so", wheel, "--torch", TORCH_MINOR, "--python", "3.8..3.9").ends(4, "torch has no wheels for this Python")
+
+
+def test_matrix_of_a_stale_file(scankit, env, work):
+    stale = work / "built" / env.module_file.name
+    env.link_stale(stale)
+    result = scankit("doctor", "--so", stale, "--torch", f"2.10..{TORCH_MINOR}", "--json").ends(1)
+    fits = {cell["torch"]: cell["cause"] for cell in result.json["groups"][0]["cells"]}
+    assert fits[TORCH_MINOR] == "torch_version_mismatch", fits
+
+
+# A real wheel: torchvision 0.21 is for torch 2.6 and CUDA 12, and holds PTX for GPUs to come.
+def test_matrix_of_a_real_wheel(scankit):
+    wheel = shell_or_skip("fx_extension_wheel")
+    result = scankit("doctor", "--so", wheel, "--torch", "all", "--cuda", "11.8,12.6,13.0", "--gpu", "sm_80..sm_120", "--json").ends(1)
+    group = result.json["groups"][0]
+    assert {cell["torch"] for cell in group["cells"] if cell["fit"] == "works"} == {"2.6"}, group
+    assert {cell["value"]: cell["fit"] for cell in group["cuda"]} == {"11.8": "fails", "12.6": "works", "13.0": "fails"}
+    assert {cell["fit"] for cell in group["gpu"]} == {"works"}
+    assert "PTX" in group["gpu"][-1]["reason"] and group["gpu"][0]["reason"] is None
+
+
+def test_matrix_refuses(scankit, file):
+    scankit("doctor", "--torch", "2.6").refused("--so")
+    scankit("doctor", "--so", file, "--cuda", "12.4").refused("--torch")
+    scankit("doctor", "--so", file, "--torch", "2.6", "--from", "x.json").refused("--from")
+    for words, named in ((["--torch", "9.9"], "9.9"), (["--torch", "2.6", "--python", "/usr/bin/python3"], "/usr/bin/python3"),
+                         (["--torch", "2.6", "--gpu", "sm_90..sm_80"], "sm_80..sm_90"), (["--torch", "2.6", "--glibc", "3.1"], "3.1")):
+        scankit("doctor", "--so", file, *words).refused(named)

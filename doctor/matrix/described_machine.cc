@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/matrix/described_machine.h"
+
+#include <algorithm>
+#include <map>
+
+#include "doctor/base/tool_version.h"
+#include "doctor/base/version.h"
+#include "doctor/torch_abi/symbol_index.h"
+
+namespace scankit {
+namespace {
+
+const std::string kSite = "/described/site-packages";
+
+const IndexedRelease* release_of(const std::string& minor) {
+  const auto& releases = SymbolIndex::built_in().releases();
+  const auto found = std::ranges::find(releases, minor, &IndexedRelease::minor);
+  return found == releases.end() ? nullptr : &*found;
+}
+
+// The libraries of CUDA that a build of torch loads, by CUDA's major release. Source: the sonames in the toolkits of 10.2, 11.8,
+// 12.9 and 13.0; cuFFT, cuRAND, cuSOLVER and cuSPARSE count on their own. cuDNN and NCCL are the same for all of them.
+const std::map<unsigned, std::vector<std::string>>& cuda_libraries() {
+  static const std::map<unsigned, std::vector<std::string>> kLibraries{
+      {10,
+       {"libcudart.so.10.2", "libcublas.so.10", "libcufft.so.10", "libcurand.so.10", "libcusolver.so.10",
+        "libcusparse.so.10", "libnvrtc.so.10.2", "libnvToolsExt.so.1"}},
+      {11,
+       {"libcudart.so.11.0", "libcublas.so.11", "libcublasLt.so.11", "libcufft.so.10", "libcurand.so.10",
+        "libcusolver.so.11", "libcusparse.so.11", "libnvrtc.so.11.2", "libcupti.so.11.8",
+        "libnvToolsExt.so.1"}},
+      {12,
+       {"libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcurand.so.10",
+        "libcusolver.so.11", "libcusparse.so.12", "libnvrtc.so.12", "libnvJitLink.so.12", "libcupti.so.12",
+        "libnvToolsExt.so.1"}},
+      {13,
+       {"libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcufft.so.12", "libcurand.so.10",
+        "libcusolver.so.12", "libcusparse.so.12", "libnvrtc.so.13", "libnvJitLink.so.13", "libcupti.so.13"}}};
+  return kLibraries;
+}
+
+unsigned major_of(const std::string& version) {
+  const auto parsed = Version::parse(version);
+  return parsed ? static_cast<unsigned>(parsed->part(0)) : 0;
+}
+
+Torch torch_of(const Place& place, const IndexedRelease* release) {
+  Torch torch;
+  torch.version = place.torch + ".0";
+  torch.cuda = place.cuda;
+  torch.string_abi = release != nullptr && release->new_strings ? "new" : "old";
+  torch.location = kSite + "/torch";
+  std::vector<std::string> loaded{"libtorch.so", "libtorch_cpu.so", "libc10.so", "libshm.so", "libgomp.so.1"};
+  if (!place.cuda.empty()) {
+    loaded.insert(loaded.end(),
+                  {"libtorch_cuda.so", "libc10_cuda.so", "libnccl.so.2", "libcudnn.so.8", "libcudnn.so.9"});
+    if (const auto cuda = cuda_libraries().find(major_of(place.cuda)); cuda != cuda_libraries().end())
+      loaded.insert(loaded.end(), cuda->second.begin(), cuda->second.end());
+  }
+  for (const char* root : {"libtorch_global_deps.so", "libtorch_python.so"})
+    torch.libraries.push_back({torch.location + "/lib/" + root, root, "", loaded});
+  for (const std::string& soname : loaded)
+    if (soname.starts_with("libtorch") || soname.starts_with("libc10"))
+      torch.libraries.push_back({torch.location + "/lib/" + soname, soname, "", {}});
+  return torch;
+}
+
+Python python_of(const Place& place) {
+  Python python;
+  python.executable = python.requested = "/described/bin/python" + place.python;
+  python.version = place.python + ".0";
+  python.implementation = "cpython";
+  std::string digits = place.python;
+  std::erase(digits, '.');
+  python.soabi = "cpython-" + digits + "-" + place.machine + "-linux-gnu";
+  python.extension_suffixes = {"." + python.soabi + ".so", ".abi3.so", ".so"};
+  python.prefix = python.base_prefix = "/described";
+  python.kind = "other";
+  python.sys_path = {{kSite, "site", true}};
+  return python;
+}
+
+}  // namespace
+
+bool depends_on_an_axis(const std::string& soname) {
+  return is_torch_library(soname) || std::ranges::any_of(cuda_libraries(), [&](const auto& release) {
+           return std::ranges::find(release.second, soname) != release.second.end();
+         });
+}
+
+bool torch_has_wheels_for(const std::string& torch, const std::string& python) {
+  const IndexedRelease* release = release_of(torch);
+  if (release == nullptr) return false;
+  std::string tag = " cp" + python + " ";
+  std::erase(tag, '.');
+  return release->python_tags.find(tag) != std::string::npos;
+}
+
+Snapshot described_machine(const Place& place) {
+  Snapshot machine;
+  machine.tool_version = kToolVersion;
+  Os os;
+  os.machine = place.machine;
+  machine.os = Probed<Os>::of(std::move(os));
+  machine.libc = Probed<LibC>::of({"glibc", place.glibc, ""});
+  // Above every release there is: which libstdc++ a process loads is a matter of the distribution and of conda, not of an axis.
+  machine.libstdcxx = Probed<LibStdCxx>::of({"", "3.4.9999", "1.3.9999"});
+  Driver driver;
+  driver.version = place.driver.empty() ? "9999.0" : place.driver;
+  driver.source = "described";
+  driver.libcuda = "/described/libcuda.so.1";
+  driver.libcuda_reached = "default folder";
+  machine.driver = Probed<Driver>::of(std::move(driver));
+  machine.python = Probed<Python>::of(python_of(place));
+  machine.torch = Probed<Torch>::of(torch_of(place, release_of(place.torch)));
+  machine.reachable = Probed<std::vector<std::string>>::of(place.system_libraries);
+  if (place.gpu.empty()) {
+    machine.gpus = Probed<std::vector<Gpu>>::absent(message("no GPU was asked about"));
+  } else {
+    Gpu gpu;
+    gpu.name = "described";
+    gpu.sm = place.gpu.substr(place.gpu.find('_') + 1);
+    gpu.sm_source = "described";
+    machine.gpus = Probed<std::vector<Gpu>>::of({std::move(gpu)});
+  }
+  return machine;
+}
+
+}  // namespace scankit

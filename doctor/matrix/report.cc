@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/matrix/report.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/base/tool_version.h"
+#include "doctor/model/plain_json.h"
+#include "doctor/report/escape.h"
+#include "doctor/report/json.h"
+#include "doctor/report/text_page.h"
+
+namespace scankit {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What stands in a cell. NotOffered and NoTorch are explained below the table.
+std::string short_word(Fit fit) {
+  switch (fit) {
+    case Fit::Works:
+      return say("yes");
+    case Fit::Fails:
+      return say("no");
+    case Fit::Unknown:
+      return "?";
+    case Fit::NotOffered:
+      return "-";
+    case Fit::NoTorch:
+      return ".";
+  }
+  return "";
+}
+
+Tone tone_of(Fit fit) {
+  if (fit == Fit::Works) return Tone::Good;
+  return fit == Fit::Fails || fit == Fit::NotOffered ? Tone::Error : Tone::Unknown;
+}
+
+const Mark& mark_of(Fit fit) {
+  if (fit == Fit::Works) return kGood;
+  return fit == Fit::Unknown ? kUnknown : kError;
+}
+
+// In their order, each once.
+std::vector<std::string> values(const FileGroup& group, std::string MatrixCell::*field) {
+  std::vector<std::string> found;
+  for (const MatrixCell& cell : group.cells)
+    if (std::ranges::find(found, cell.*field) == found.end()) found.push_back(cell.*field);
+  return found;
+}
+
+Fit fit_at(const FileGroup& group, const std::string& torch, const std::string& python) {
+  for (const MatrixCell& cell : group.cells)
+    if (cell.torch == torch && cell.python == python) return cell.cell.fit;
+  return Fit::Unknown;
+}
+
+// "2.4-2.6, 2.9" of the values that are chosen; runs as they follow one another in `all`.
+std::string runs(const std::vector<std::string>& all, const std::set<std::string>& chosen) {
+  std::string words;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!chosen.contains(all[i])) continue;
+    const std::size_t first = i;
+    while (i + 1 < all.size() && chosen.contains(all[i + 1])) ++i;
+    words += (words.empty() ? "" : ", ") + all[first] + (i > first ? "-" + all[i] : "");
+  }
+  return words;
+}
+
+// One reason and the places for which it was given: the cells of a cause differ in a release's number at most.
+struct Reason {
+  Fit fit = Fit::Fails;
+  std::string cause, text;
+  std::set<std::string> torch, python;
+};
+
+std::vector<Reason> reasons_of(const FileGroup& group) {
+  std::vector<Reason> reasons;
+  for (const MatrixCell& one : group.cells) {
+    if (one.cell.fit != Fit::Fails && one.cell.fit != Fit::Unknown) continue;
+    const std::string text = tr(one.cell.reason);
+    auto same = std::ranges::find_if(reasons, [&](const Reason& reason) {
+      return reason.fit == one.cell.fit && reason.cause == one.cell.cause &&
+             (!reason.cause.empty() || reason.text == text);
+    });
+    if (same == reasons.end())
+      same = reasons.insert(reasons.end(), {one.cell.fit, one.cell.cause, text, {}, {}});
+    same->torch.insert(one.torch);
+    same->python.insert(one.python);
+  }
+  return reasons;
+}
+
+// "torch 2.4-2.6, Python 3.9: ... (torch_version_mismatch)"; the Python only where others than these were judged.
+std::string reason_line(const FileGroup& group, const Reason& reason) {
+  std::set<std::string> judged;
+  for (const MatrixCell& cell : group.cells)
+    if (cell.cell.fit != Fit::NoTorch && cell.cell.fit != Fit::NotOffered) judged.insert(cell.python);
+  const std::string torch = runs(values(group, &MatrixCell::torch), reason.torch);
+  const std::string where =
+      reason.python == judged
+          ? say("torch {}", torch)
+          : say("torch {} with Python {}", torch, runs(values(group, &MatrixCell::python), reason.python));
+  return reason.cause.empty() ? say("{}: {}", where, reason.text)
+                              : say("{}: {} ({})", where, reason.text, reason.cause);
+}
+
+std::string facts_line(const FileGroup& group) {
+  std::string line = say_n(group.libraries, "{} compiled file", "{} compiled files", group.libraries);
+  if (!group.machine.empty()) line += say(" for {}", group.machine);
+  if (!group.glibc_min.empty()) line += say(", glibc {} or newer", group.glibc_min);
+  if (!group.cuda_major.empty()) line += say(", CUDA {}", group.cuda_major);
+  // The C++ runtime is everywhere where torch is.
+  std::vector<std::string> others;
+  for (const std::string& soname : group.system_libraries)
+    if (!soname.starts_with("libstdc++.so") && !soname.starts_with("libgcc_s.so") &&
+        !soname.starts_with("libgomp.so"))
+      others.push_back(soname);
+  constexpr std::size_t kNamed = 3;
+  if (others.size() > kNamed)
+    line += say(", {} and {} more libraries of the system", join({others.begin(), others.begin() + kNamed}),
+                others.size() - kNamed);
+  else if (!others.empty())
+    line += say(", {} of the system", join(others));
+  return line;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+void table(Page& page, const FileGroup& group) {
+  constexpr std::size_t kFirst = 8, kWidth = 6;
+  const std::vector<std::string> pythons = values(group, &MatrixCell::python);
+  std::string head = padded(say("torch"), kFirst);
+  for (const std::string& python : pythons) head += padded(python, kWidth);
+  page.verbatim(2, say("{}  (columns: Python)", head));
+  std::set<Fit> seen;
+  for (const std::string& torch : values(group, &MatrixCell::torch)) {
+    std::string row = padded(torch, kFirst);
+    for (const std::string& python : pythons) {
+      const Fit fit = fit_at(group, torch, python);
+      seen.insert(fit);
+      row += padded(short_word(fit), kWidth);
+    }
+    page.verbatim(2, row.substr(0, row.find_last_not_of(' ') + 1));
+  }
+  if (seen.contains(Fit::NotOffered)) page.line(2, say("-  no file is for this Python"));
+  if (seen.contains(Fit::NoTorch)) page.line(2, say(".  torch has no wheels for this Python"));
+}
+
+void axis(Page& page, const std::string& name, const std::vector<AxisCell>& cells) {
+  if (cells.empty()) return;
+  page.gap();
+  for (const AxisCell& cell : cells) {
+    const std::string what = padded(name + " " + cell.value, 14) + padded(short_word(cell.cell.fit), 4);
+    const std::string reason = tr(cell.cell.reason);
+    page.line(2, reason.empty() ? what.substr(0, what.find_last_not_of(' ') + 1) : what + reason);
+  }
+}
+
+std::string verdict_line(const Matrix& matrix) {
+  std::size_t works = 0, judged = 0;
+  for (const FileGroup& group : matrix.groups)
+    for (const MatrixCell& cell : group.cells) {
+      judged += cell.cell.fit != Fit::NoTorch ? 1 : 0;
+      works += cell.cell.fit == Fit::Works ? 1 : 0;
+    }
+  const std::string counts = say_n(judged, "{} of {} combination of torch and Python works",
+                                   "{} of {} combinations of torch and Python work", works, judged);
+  switch (overall(matrix)) {
+    case Fit::Works:
+      return say("the files work wherever they were asked to: {}", counts);
+    case Fit::Unknown:
+      return say("it is not known whether the files work everywhere: {}", counts);
+    default:
+      return say("the files do not work everywhere: {}", counts);
+  }
+}
+
+Json cell_json(const Cell& cell) {
+  return {{"fit", fit_word(cell.fit)},
+          {"cause", or_null(cell.cause)},
+          {"reason", or_null(english(cell.reason))},
+          {"file", or_null(cell.file)}};
+}
+
+Json axis_json(const std::vector<AxisCell>& cells) {
+  Json list = Json::array();
+  for (const AxisCell& cell : cells) {
+    Json one{{"value", cell.value}};
+    one.update(cell_json(cell.cell));
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+}  // namespace
+
+int exit_status_of(const Matrix& matrix) {
+  const Fit fit = overall(matrix);
+  if (fit == Fit::Works) return kExitClean;
+  return fit == Fit::Unknown ? kExitInconclusive : kExitFindings;
+}
+
+std::string matrix_text(const Matrix& matrix, const TextStyle& style) {
+  Page page(style);
+  if (!style.quiet)
+    for (const FileGroup& group : matrix.groups) {
+      page.line(0, say("{}: {}", group.name, facts_line(group)));
+      if (!group.device_code.empty()) page.line(2, say("device code: {}", join(group.device_code, " ")));
+      page.gap();
+      table(page, group);
+      axis(page, "CUDA", group.cudas);
+      axis(page, "glibc", group.glibcs);
+      axis(page, "GPU", group.gpus);
+      const std::vector<Reason> reasons = reasons_of(group);
+      if (!reasons.empty()) page.gap();
+      for (const Reason& reason : reasons) page.line(2, reason_line(group, reason));
+      page.gap();
+    }
+  page.marked(0, mark_of(overall(matrix)), "", verdict_line(matrix));
+  return page.take();
+}
+
+std::string matrix_json(const Matrix& matrix) {
+  Json groups = Json::array();
+  for (const FileGroup& group : matrix.groups) {
+    Json cells = Json::array();
+    for (const MatrixCell& cell : group.cells) {
+      Json one{{"torch", cell.torch}, {"python", cell.python}};
+      one.update(cell_json(cell.cell));
+      cells.push_back(std::move(one));
+    }
+    groups.push_back({{"name", group.name},
+                      {"files", group.files},
+                      {"libraries", group.libraries},
+                      {"machine", or_null(group.machine)},
+                      {"glibc_min", or_null(group.glibc_min)},
+                      {"cuda_major", or_null(group.cuda_major)},
+                      {"system_libraries", group.system_libraries},
+                      {"device_code", group.device_code},
+                      {"cells", std::move(cells)},
+                      {"cuda", axis_json(group.cudas)},
+                      {"glibc", axis_json(group.glibcs)},
+                      {"gpu", axis_json(group.gpus)}});
+  }
+  return json_document(Json{{"$schema", "urn:scankit:matrix:1"},
+                            {"tool_version", kToolVersion},
+                            {"verdict", fit_word(overall(matrix))},
+                            {"groups", std::move(groups)}});
+}
+
+namespace {
+
+Table cells_table(const FileGroup& group) {
+  Table made{{say("torch")}, {}};
+  const std::vector<std::string> pythons = values(group, &MatrixCell::python);
+  for (const std::string& python : pythons) made.columns.push_back(say("Python {}", python));
+  for (const std::string& torch : values(group, &MatrixCell::torch)) {
+    std::vector<Spans> row{as_text(torch)};
+    for (const std::string& python : pythons)
+      row.push_back(as_text(short_word(fit_at(group, torch, python))));
+    made.rows.push_back(std::move(row));
+  }
+  return made;
+}
+
+Table axes_table(const FileGroup& group) {
+  Table made{{say("axis"), say("works"), say("reason")}, {}};
+  for (const auto& [name, cells] :
+       {std::pair{"CUDA", &group.cudas}, {"glibc", &group.glibcs}, {"GPU", &group.gpus}})
+    for (const AxisCell& cell : *cells)
+      made.rows.push_back({as_text(std::string(name) + " " + cell.value), as_text(short_word(cell.cell.fit)),
+                           as_text(tr(cell.cell.reason))});
+  return made;
+}
+
+TestState state_of(Fit fit) {
+  if (fit == Fit::Works) return TestState::Passed;
+  if (fit == Fit::NoTorch) return TestState::Skipped;
+  return fit == Fit::Unknown ? TestState::Error : TestState::Failed;
+}
+
+void add_test(Suite& suite, const std::string& name, const Cell& cell) {
+  suite.tests.push_back({.group = "scankit.matrix",
+                         .name = name,
+                         .state = state_of(cell.fit),
+                         .type = cell.cause.empty() ? std::string(fit_word(cell.fit)) : cell.cause,
+                         .message = tr(cell.reason)});
+}
+
+Suite suite_of(const FileGroup& group) {
+  Suite suite{group.name, {}};
+  for (const MatrixCell& cell : group.cells)
+    add_test(suite, "torch " + cell.torch + ", Python " + cell.python, cell.cell);
+  for (const auto& [name, cells] :
+       {std::pair{"CUDA", &group.cudas}, {"glibc", &group.glibcs}, {"GPU", &group.gpus}})
+    for (const AxisCell& cell : *cells) add_test(suite, std::string(name) + " " + cell.value, cell.cell);
+  return suite;
+}
+
+Problem problem_of(const FileGroup& group, const Reason& reason) {
+  return {.rule = reason.cause.empty() ? "unknown" : reason.cause,
+          .title = reason.text,
+          .subject = group.files.size() == 1 ? group.files.front() : group.name,
+          .told = {reason_line(group, reason)},
+          .more = reason.cause.empty() ? "" : "scankit explain " + reason.cause};
+}
+
+}  // namespace
+
+Document matrix_document(const Matrix& matrix) {
+  const Fit fit = overall(matrix);
+  Document document{.command = "doctor",
+                    .verdict_word = std::string(fit_word(fit)),
+                    .verdict = verdict_line(matrix),
+                    .tone = tone_of(fit),
+                    .exit_status = exit_status_of(matrix),
+                    .metrics = {exit_status_metric(exit_status_of(matrix))},
+                    .tool_version = kToolVersion};
+  for (const FileGroup& group : matrix.groups) {
+    const std::size_t first = document.problems.size();
+    for (const Reason& reason : reasons_of(group))
+      if (reason.fit == Fit::Fails) document.problems.push_back(problem_of(group, reason));
+    PageSection section{group.name, {Paragraph{as_text(facts_line(group))}, cells_table(group)}};
+    if (Table axes = axes_table(group); !axes.rows.empty()) section.blocks.emplace_back(std::move(axes));
+    if (document.problems.size() > first)
+      section.blocks.emplace_back(Problems{first, document.problems.size() - first});
+    document.blocks.emplace_back(std::move(section));
+    document.suites.push_back(suite_of(group));
+  }
+  return document;
+}
+
+Views matrix_views(const Matrix& matrix) {
+  return {.text = [&matrix](const TextStyle& style) { return matrix_text(matrix, style); },
+          .json = [&matrix] { return matrix_json(matrix); },
+          .document = [&matrix] { return matrix_document(matrix); }};
+}
+
+}  // namespace scankit
