@@ -40,6 +40,7 @@ TEMPLATE(slurm_healthcheck)
 TEMPLATE(kubernetes_probe)
 TEMPLATE(npd)
 TEMPLATE(npd_json)
+TEMPLATE(issue_template)
 #undef TEMPLATE
 
 // `scankit ci init KIND`: writes files that run scankit in CI, under Slurm or in Kubernetes. A pipeline
@@ -183,6 +184,7 @@ const std::vector<Kind>& kinds() {
       {"slurm-healthcheck", {{"scankit-healthcheck.sh", slurm_healthcheck, 0755}}},
       {"kubernetes-probe", {{"scankit-probe.yaml", kubernetes_probe}}},
       {"node-problem-detector", {{"scankit-npd.sh", npd, 0755}, {"scankit-npd.json", npd_json}}},
+      {"issue-template", {{".github/ISSUE_TEMPLATE/installation.yml", issue_template}}},
   };
   return all;
 }

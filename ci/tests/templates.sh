@@ -14,12 +14,21 @@ readers=$(fx_gate_readers)/bin || { echo "SKIP: the readers cannot be installed 
 kubernetes=$(fx_kubernetes_schemas)/bin || { echo "SKIP: Kubernetes' schemas cannot be installed here" && exit 77; }
 unset VIRTUAL_ENV PYTHONPATH CONDA_PREFIX GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 made=$work/made
-for kind in policy github gitlab pre-commit slurm-healthcheck kubernetes-probe node-problem-detector; do
+for kind in policy github gitlab pre-commit slurm-healthcheck kubernetes-probe node-problem-detector issue-template; do
   "$scankit" ci init "$kind" --out "$made/$kind" >/dev/null
 done
 schema() { "$readers/check-jsonschema" "$@"; }
 check "GitHub's schema takes the workflow" schema --builtin-schema vendor.github-workflows "$made/github/.github/workflows/scankit.yml"
 check "and the action" schema --builtin-schema vendor.github-actions "$root/ci/action/action.yml"
+in_form() { # as a user pastes it; 4: no torch here
+  mkdir -p "$work/form" && cd "$work/form" || return 1
+  grep -o 'scankit doctor --redact[^`]*' "$form" >command
+  PATH=$(dirname "$scankit"):$PATH sh command >out 2>&1 || case $? in 1 | 4) ;; *) cat out && return 1 ;; esac
+  test -s report.md && test -s facts.json
+}
+form=$made/issue-template/.github/ISSUE_TEMPLATE/installation.yml
+check "GitHub's schema takes the issue form" schema --builtin-schema vendor.github-issue-forms "$form"
+check "and the command in it works as printed" in_form
 check "GitLab's takes the pipeline" schema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci "$made/gitlab/.gitlab-ci.yml"
 check "pre-commit takes its file" "$readers/pre-commit" validate-config "$made/pre-commit/.pre-commit-config.yaml"
 check "Kubernetes' schema takes the probes" "$kubernetes/kubernetes-validate" --strict "$made/kubernetes-probe/scankit-probe.yaml"
