@@ -22,8 +22,8 @@ check "GitHub's schema takes the workflow" schema --builtin-schema vendor.github
 check "and the action" schema --builtin-schema vendor.github-actions "$root/ci/action/action.yml"
 in_form() { # as a user pastes it; 4: no torch here
   mkdir -p "$work/form" && cd "$work/form" || return 1
-  grep -o 'scankit doctor --redact[^`]*' "$form" >command
-  PATH=$(dirname "$scankit"):$PATH sh command >out 2>&1 || case $? in 1 | 4) ;; *) cat out && return 1 ;; esac
+  grep -o 'scankit doctor --redact[^`]*' "$form" >as_printed.sh
+  PATH=$(dirname "$scankit"):$PATH sh as_printed.sh >out 2>&1 || case $? in 1 | 4) ;; *) cat out && return 1 ;; esac
   test -s report.md && test -s facts.json
 }
 form=$made/issue-template/.github/ISSUE_TEMPLATE/installation.yml
