@@ -8,7 +8,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/host/embedded_program.h"
-#include "doctor/knowledge/drivers.h"
+#include "doctor/knowledge/cuda_support.h"
 #include "doctor/probes/python/python.h"
 
 namespace scankit {

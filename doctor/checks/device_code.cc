@@ -4,7 +4,7 @@
 #include "doctor/base/message.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
-#include "doctor/knowledge/drivers.h"
+#include "doctor/knowledge/cuda_support.h"
 
 namespace scankit {
 namespace {

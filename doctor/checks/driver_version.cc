@@ -3,7 +3,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
-#include "doctor/knowledge/drivers.h"
+#include "doctor/knowledge/cuda_support.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/snapshot_queries.h"
-#include "doctor/knowledge/importers.h"
+#include "doctor/knowledge/known_packages.h"
 
 namespace scankit {
 namespace {

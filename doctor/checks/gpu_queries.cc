@@ -8,7 +8,7 @@
 
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
-#include "doctor/knowledge/drivers.h"
+#include "doctor/knowledge/cuda_support.h"
 
 namespace scankit {
 namespace {

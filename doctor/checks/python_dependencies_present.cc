@@ -11,7 +11,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
 #include "doctor/checks/snapshot_queries.h"
-#include "doctor/knowledge/importers.h"
+#include "doctor/knowledge/known_packages.h"
 
 namespace scankit {
 namespace {

@@ -18,7 +18,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/cli/commands.h"
 #include "doctor/host/host.h"
-#include "doctor/knowledge/importers.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot_json.h"
 #include "doctor/probes/imports/observed.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "doctor/base/message.h"
-#include "doctor/knowledge/log_rules.h"
+#include "doctor/knowledge/faults.h"
 
 namespace scankit {
 namespace {

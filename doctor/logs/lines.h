@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "doctor/knowledge/log_rules.h"
+#include "doctor/knowledge/faults.h"
 #include "doctor/logs/classify.h"
 
 namespace scankit {

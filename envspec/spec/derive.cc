@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "doctor/base/say.h"
-#include "doctor/knowledge/drivers.h"
+#include "doctor/knowledge/cuda_support.h"
 #include "doctor/probes/target/target.h"
 #include "envspec/spec/fields.h"
 #include "envspec/spec/spec.h"

@@ -7,7 +7,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
-#include "doctor/knowledge/gpus.h"
+#include "doctor/knowledge/cuda_support.h"
 #include "doctor/preflight/checks/build_queries.h"
 
 namespace scankit {

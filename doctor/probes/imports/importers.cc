@@ -10,7 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/knowledge/importers.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/probes/packages/packages.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"

@@ -13,7 +13,7 @@
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/search.h"
-#include "doctor/knowledge/gpus.h"
+#include "doctor/knowledge/cuda_support.h"
 #include "doctor/probes/machine/system.h"
 
 namespace scankit {

@@ -11,7 +11,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
-#include "doctor/knowledge/importers.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/probes/imports/importers.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python_text.h"

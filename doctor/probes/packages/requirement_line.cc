@@ -5,7 +5,7 @@
 
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/knowledge/importers.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/probes/packages/requirements.h"
 
 namespace scankit {

@@ -10,7 +10,6 @@
 
 #include "doctor/checks/check.h"
 #include "doctor/knowledge/faults.h"
-#include "doctor/knowledge/log_rules.h"
 #include "doctor/model/finding.h"
 
 namespace scankit {

@@ -1,10 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/knowledge/drivers.h"
+#include "doctor/knowledge/cuda_support.h"
 
 #include <gtest/gtest.h>
 
 namespace scankit {
 namespace {
+
+TEST(KnownGpu, NamesTheCapabilityOfADevice) {
+  EXPECT_EQ(known_gpu("2335")->sm, "90");   // H200
+  EXPECT_EQ(known_gpu("20b2")->sm, "80");   // A100
+  EXPECT_EQ(known_gpu("1db4")->sm, "70");   // V100
+  EXPECT_EQ(known_gpu("2b85")->sm, "120");  // GeForce RTX 5090
+}
+
+TEST(KnownGpu, KnowsNothingOfOtherIds) {
+  EXPECT_FALSE(known_gpu("ffff"));
+  EXPECT_FALSE(known_gpu(""));
+  EXPECT_FALSE(known_gpu("xyz"));
+}
+
+TEST(NvccArchs, BeginAndEndWithReleases) {
+  EXPECT_EQ(nvcc_knows_arch("11.7", "90"), false);
+  EXPECT_EQ(nvcc_knows_arch("11.8", "90"), true);
+  EXPECT_EQ(nvcc_knows_arch("12.9", "70"), true);
+  EXPECT_EQ(nvcc_knows_arch("13.0", "70"), false);
+  EXPECT_EQ(nvcc_knows_arch("13.0", "110"), true);
+}
+
+TEST(NvccArchs, SaysNothingOfWhatTheTableDoesNotHold) {
+  EXPECT_EQ(nvcc_knows_arch("12.4", "999"), std::nullopt);
+  EXPECT_EQ(nvcc_knows_arch("", "90"), std::nullopt);
+}
 
 Version v(const char* text) { return *Version::parse(text); }
 
@@ -51,4 +77,5 @@ TEST(Drivers, ReadTheCubinsOfTheirTime) {
 }
 
 }  // namespace
+
 }  // namespace scankit
