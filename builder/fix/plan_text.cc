@@ -8,7 +8,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/legend.h"
 

@@ -5,12 +5,11 @@
 
 #include "builder/module/assemble.h"
 #include "doctor/base/files.h"
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/image.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 
 namespace scankit {
 

@@ -11,8 +11,8 @@
 #include "builder/module/assemble.h"
 #include "builder/module/little_endian.h"
 #include "doctor/base/files.h"
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
+#include "doctor/model/json.h"
 
 namespace scankit {
 namespace {

@@ -16,7 +16,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/commands.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/report/escape.h"
 
 // `scankit fleet node`: what runs on each node. It runs the command as a child, collects the node's facts,

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
-#include "doctor/base/json_text.h"
 #include "doctor/base/message.h"
+#include "doctor/model/json.h"
 
 // A node's file: one line of JSON, {header, "result": the command's own JSON, "sha256": digest of
 // everything before}. The header can be read without parsing the result, which may be large, and the

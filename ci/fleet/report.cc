@@ -7,10 +7,10 @@
 #include "ci/fleet/roster.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
+#include "doctor/model/json.h"
 #include "doctor/report/text.h"
 
 // Reads the JSON of commands in brief, has the sentences that several output formats share, and

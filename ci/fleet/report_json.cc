@@ -4,7 +4,7 @@
 
 #include "ci/fleet/report.h"
 #include "doctor/base/say.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 
 // The JSON of `scankit fleet`; ci/fleet/schema/fleet-report-1.json describes it. Missing values are null,
 // and fields are only added within one schema.

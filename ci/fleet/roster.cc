@@ -12,7 +12,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/host/host.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 
 // First the lists of hosts, then fleet.json and its lock.
 namespace scankit::fleet {

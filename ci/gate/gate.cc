@@ -23,7 +23,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/root_cause.h"
 #include "doctor/cli/commands.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/json.h"
 #include "doctor/report/progress.h"

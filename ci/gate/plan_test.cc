@@ -9,7 +9,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/elf/test_library.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 
 namespace scankit {
 namespace {

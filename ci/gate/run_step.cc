@@ -13,11 +13,10 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
-#include "doctor/base/json_text.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"

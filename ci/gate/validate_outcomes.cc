@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "doctor/logs/explainer.h"
+#include "doctor/model/json.h"
 
 // Turns the JSON of `scankit validate` into outcomes, so that the gate's report has one form for all of
 // its steps. What validate says itself stays English.

@@ -17,7 +17,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
 #include "doctor/checks/root_cause.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/report/fixes.h"
 
 namespace scankit {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "doctor/checks/recorded_cases.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "doctor/checks/check.h"
 #include "doctor/checks/root_cause.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <tuple>
 
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 
 namespace scankit {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 
 namespace scankit {
 namespace {

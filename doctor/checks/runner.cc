@@ -7,7 +7,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/root_cause.h"
 #include "doctor/checks/snapshot_queries.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 
 namespace scankit {
 

@@ -7,7 +7,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/model/finding.h"
-#include "doctor/model/why_missing.h"
+#include "doctor/model/snapshot.h"
 
 // What several checks ask of a snapshot. The results carry the JSON pointers that evidence needs.
 namespace scankit {

@@ -11,7 +11,7 @@
 #include "doctor/checks/packages.h"
 #include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
-#include "doctor/model/why_missing.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 namespace {

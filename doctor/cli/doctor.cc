@@ -13,7 +13,7 @@
 #include "doctor/cli/reports.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/model/redact.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/report/doctor_document.h"

@@ -20,7 +20,7 @@
 #include "doctor/host/host.h"
 #include "doctor/knowledge/known_packages.h"
 #include "doctor/model/redact.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/probes/imports/observed.h"
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/python.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/model/snapshot.h"
+
 #include <iostream>
 
 #include "doctor/base/exit_status.h"
@@ -6,7 +8,6 @@
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
-#include "doctor/model/snapshot_json.h"
 #include "doctor/probes/packages/repairs.h"
 #include "doctor/report/escape.h"
 

@@ -11,7 +11,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/json.h"
 #include "doctor/report/text_page.h"

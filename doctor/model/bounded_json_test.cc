@@ -3,9 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "doctor/base/json_text.h"
-#include "doctor/model/plain_json.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/json.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 namespace {

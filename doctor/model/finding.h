@@ -8,10 +8,24 @@
 #include <vector>
 
 #include "doctor/base/message.h"
-#include "doctor/model/severity.h"
 #include "doctor/model/snapshot.h"
 
+// How grave a finding is. Checks never say so: they name the cause and the circumstances, and Finding::severity() decides.
 namespace scankit {
+
+enum class Severity { Note, Warning, Error };
+
+enum class Circumstance {
+#define CIRCUMSTANCE(id, severity) id,
+#include "doctor/model/circumstances.def"
+#undef CIRCUMSTANCE
+};
+using Circumstances = std::vector<Circumstance>;
+
+bool has(const Circumstances& circumstances, Circumstance wanted);
+
+// What the circumstances make of any cause, by the table; nullopt where they leave its usual severity.
+std::optional<Severity> severity_under(const Circumstances& circumstances);
 
 // The catalogue: append-only slugs, one line each in causes.def.
 enum class Cause {
@@ -88,7 +102,7 @@ struct Finding {
   Circumstances circumstances;              // what makes it graver or milder than its cause usually is
   std::optional<FileLine> demanded_by;      // the line of a spec or lock that the environment does not meet
   std::optional<Severity> policy_severity;  // set by apply_policy() (ci/gate/policy_apply.cc) and nobody else
-  Severity severity() const;                // decided in severity.cc, from the cause and the two above
+  Severity severity() const;                // decided in finding.cc, from the cause and the two above
 };
 
 enum class CheckState { Passed, Found, NotApplicable, Unknown, Crashed };
@@ -105,7 +119,7 @@ struct Outcome {
 };
 
 // Empty: nothing is broken since there was nothing to look at
-// (doctor/model/target_facts.h). Never green by itself.
+// (doctor/model/snapshot_variables.h). Never green by itself.
 enum class Verdict { Healthy, Broken, Unknown, Empty };
 // What was asked: whether anything is broken, or whether the environment is still what a file says.
 // Or, by `ci run`, both and more, under a policy.

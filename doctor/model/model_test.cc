@@ -4,7 +4,7 @@
 #include <set>
 
 #include "doctor/model/finding.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,6 @@
 #include <vector>
 
 // Facts about the Python packages around the modules under diagnosis. Nothing here is a judgement.
-
 namespace scankit {
 
 // A Requires-Dist line that applies to this Python, of a distribution that torch or a package around the
@@ -101,6 +100,14 @@ struct Packages {
   // pip marks what its user named (PEP 376, REQUESTED). Where torch was not named: what was, in the same run.
   std::string torch_brought_by;
   std::string triton_pin;  // torch's own Requires-Dist line about triton, "" for none
+};
+
+// A wheel under diagnosis (--so x.whl), by its own words. An installer goes by the tags alone.
+struct Wheel {
+  std::string path, name, version;
+  std::vector<std::string> python_tags, abi_tags, platform_tags;  // "cp311", "abi3", "manylinux_2_28_x86_64"
+  std::string tags_from;  // "file name", or "WHEEL" where the file name holds none; "" where neither does
+  std::uint64_t members = 0;
 };
 
 }  // namespace scankit

@@ -12,7 +12,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/model/redact_text.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 namespace {

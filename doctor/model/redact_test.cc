@@ -8,7 +8,7 @@
 
 #include "doctor/model/finding.h"
 #include "doctor/model/redact_text.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 namespace {

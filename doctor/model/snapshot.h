@@ -4,15 +4,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/base/message.h"
+#include "doctor/base/result.h"
 #include "doctor/model/audit.h"
 #include "doctor/model/built_for.h"
 #include "doctor/model/log.h"
 #include "doctor/model/packages.h"
 #include "doctor/model/sources.h"
-#include "doctor/model/wheel.h"
 
 // Facts about one machine and one Python environment, as data. Probes fill it, checks read it,
 // snapshot_json.cc stores it. Nothing here is a judgement. Every fact that may be missing says why it is.
@@ -296,5 +297,28 @@ struct Snapshot {
   // (`module`) as they start, where this Python does not have it.
   Probed<std::vector<Importer>> package_importers;
 };
+
+// Why a fact is not there.
+template <class T>
+Message why_missing(const Probed<T>& fact) {
+  return fact.note.empty() ? message("not probed") : fact.note;
+}
+
+// "libx.so.1 needed by /site/torch/lib/libtorch.so".
+inline Message in_words(const TorchNeed& need) {
+  const Message line = need.version.empty() ? message("{} needed by {}", need.soname, need.needed_by)
+                                            : message("{} with version {} needed by {}", need.soname,
+                                                      need.version, need.needed_by);
+  return need.why.empty() ? line : message("{} ({})", line, need.why);
+}
+
+inline constexpr int kSnapshotSchema = 1;
+// Same snapshot, same bytes: keys in a fixed order, two-space indentation, a newline at the end. Bytes that
+// are not UTF-8 (file names) come out as U+FFFD.
+std::string snapshot_to_json(const Snapshot& snapshot);
+// Errc::Malformed with line and column; Errc::Unsupported for a schema newer than kSnapshotSchema.
+Result<Snapshot> snapshot_from_json(std::string_view text);
+// The value at a JSON pointer ("/torch/value/version") as text; Errc::NotFound where there is none.
+Result<std::string> snapshot_fact(const Snapshot& snapshot, const std::string& pointer);
 
 }  // namespace scankit

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/model/snapshot_json.h"
-
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
+#include "doctor/model/snapshot.h"
 
 // Key order is the order of the fields; absent keys keep the
 // field's default, so an older snapshot stays readable.

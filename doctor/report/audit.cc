@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 
 namespace scankit {
 namespace {

@@ -5,8 +5,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/model/installers.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/installer.h"
 #include "doctor/report/words.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "doctor/model/installers.h"
+#include "doctor/model/snapshot_variables.h"
 #include "doctor/report/words.h"
 
 namespace scankit {

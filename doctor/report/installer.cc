@@ -6,7 +6,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/model/installers.h"
+#include "doctor/model/snapshot_variables.h"
 #include "doctor/report/escape.h"
 
 namespace scankit {

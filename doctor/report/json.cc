@@ -4,10 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
-#include "doctor/model/plain_json.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/json.h"
+#include "doctor/model/snapshot_variables.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/built_for.h"
 #include "doctor/report/fixes.h"

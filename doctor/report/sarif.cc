@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/sinks.h"
 #include "doctor/report/words.h"

@@ -6,7 +6,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 #include "doctor/report/audit.h"
 #include "doctor/report/built_for.h"
 #include "doctor/report/fixes.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "doctor/model/finding.h"
-#include "doctor/model/why_missing.h"
+#include "doctor/model/snapshot.h"
 
 // What several sinks say in the same words, and the words that programs read.
 

@@ -4,7 +4,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/json.h"
 #include "doctor/selftest/run.h"

@@ -7,7 +7,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"
-#include "doctor/model/why_missing.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/report/progress.h"
 #include "envspec/cli/commands.h"

@@ -7,7 +7,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 #include "doctor/model/redact_text.h"
 #include "doctor/report/escape.h"
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "doctor/base/files.h"
-#include "doctor/base/json_text.h"
 #include "doctor/base/text.h"
+#include "doctor/model/json.h"
 #include "doctor/probes/extensions/audit.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/target/wheel.h"

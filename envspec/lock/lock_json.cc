@@ -3,7 +3,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 #include "envspec/lock/lock.h"
 #include "envspec/lock/lock_drift.h"
 

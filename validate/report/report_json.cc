@@ -2,7 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 #include "validate/judge/speed.h"
 #include "validate/report/report.h"
 

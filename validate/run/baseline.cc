@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
+#include "doctor/model/json.h"
 #include "validate/judge/speed.h"
 
 // Compares the timings with the JSON of an earlier run (--baseline). The file is the user's, but may have

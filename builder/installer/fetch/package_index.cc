@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "doctor/base/files.h"
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/model/json.h"
 
 namespace scankit {
 namespace {

@@ -9,7 +9,7 @@
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/model/installers.h"
+#include "doctor/model/snapshot_variables.h"
 
 namespace scankit {
 namespace {

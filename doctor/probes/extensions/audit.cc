@@ -11,7 +11,7 @@
 #include "doctor/base/say.h"
 #include "doctor/elf/image.h"
 #include "doctor/elf/mangling.h"
-#include "doctor/model/why_missing.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
 

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
+#include "doctor/model/json.h"
 #include "doctor/probes/imports/observed.h"
 #include "doctor/probes/imports/observed_program.h"
 

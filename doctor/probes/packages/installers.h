@@ -3,8 +3,8 @@
 #include <string>
 
 #include "doctor/host/host.h"
-#include "doctor/model/installers.h"
 #include "doctor/model/snapshot.h"
+#include "doctor/model/snapshot_variables.h"
 
 namespace scankit {
 

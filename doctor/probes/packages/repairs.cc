@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "doctor/base/files.h"
-#include "doctor/base/json_text.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/model/json.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_shim.h"

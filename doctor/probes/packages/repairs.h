@@ -6,7 +6,7 @@
 #include "doctor/base/result.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 
 // Two kinds of damage to an environment: a `scankit fix` that was interrupted, read from its journals, and
 // an active environment whose Python cannot be used, with the command that makes it anew.

@@ -7,7 +7,7 @@
 
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 
 // Dependency specifiers (PEP 508) as METADATA has them, as far as one needs them to say what is missing: the
 // name, the extras and the marker are read; whether a version fits the specifier is not decided here.

@@ -9,7 +9,7 @@
 #include "doctor/base/result.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/model/target_facts.h"
+#include "doctor/model/snapshot_variables.h"
 #include "doctor/probes/python/python_shim.h"
 
 // The probe of the interpreter: identity, version, suffixes and sys.path, all from files. python_shim.h

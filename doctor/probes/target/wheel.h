@@ -5,7 +5,7 @@
 
 #include "doctor/base/result.h"
 #include "doctor/elf/bytes.h"
-#include "doctor/model/wheel.h"
+#include "doctor/model/packages.h"
 
 // Wheels (PEP 427): for which Pythons and machines one is, by its file name and its .dist-info/WHEEL, and
 // how it is unpacked. A wheel is somebody else's archive: it is read strictly and within bounds, and

@@ -11,7 +11,7 @@
 #include "doctor/host/host.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/model/redact.h"
-#include "doctor/model/snapshot_json.h"
+#include "doctor/model/snapshot.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/packages.h"
 #include "doctor/probes/packages/requirements.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/model/plain_json.h"
+#include "doctor/model/json.h"
 
 #include <fmt/core.h>
 
