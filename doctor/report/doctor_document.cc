@@ -5,8 +5,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/report/audit.h"
-#include "doctor/report/built_for.h"
+#include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/json.h"
 #include "doctor/report/text.h"

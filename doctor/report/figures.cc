@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/figures.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
+#include "doctor/report/document.h"
 #include "doctor/report/escape.h"
 
 // Numbers are pixels of the viewBox; the page scales it.

@@ -7,7 +7,6 @@
 #include "doctor/base/text.h"
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/installer.h"
 #include "doctor/report/words.h"
 
 namespace scankit {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/gpu_table.h"
-
 #include <fmt/format.h>
 
 #include <optional>
 
 #include "doctor/base/say.h"
+#include "doctor/report/text.h"
 
 namespace scankit {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/gpu_table.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "doctor/report/text.h"
 
 namespace scankit {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/installer.h"
-
 #include <algorithm>
 #include <cctype>
 
@@ -8,6 +6,7 @@
 #include "doctor/base/text.h"
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/escape.h"
+#include "doctor/report/fixes.h"
 
 namespace scankit {
 namespace {

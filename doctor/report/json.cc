@@ -7,8 +7,7 @@
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
 #include "doctor/model/snapshot_variables.h"
-#include "doctor/report/audit.h"
-#include "doctor/report/built_for.h"
+#include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/words.h"
 

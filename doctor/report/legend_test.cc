@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/legend.h"
-
 #include <gtest/gtest.h>
+
+#include "doctor/report/text_page.h"
 
 namespace scankit {
 namespace {

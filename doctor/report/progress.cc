@@ -12,7 +12,6 @@
 
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/progress_terminal.h"
 
 namespace scankit {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/progress_terminal.h"
-
 #include <poll.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
@@ -17,6 +15,7 @@
 
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
+#include "doctor/report/progress.h"
 #include "doctor/report/text.h"
 
 namespace scankit {
@@ -224,7 +223,7 @@ void ProgressTerminal::draw(const std::string& text) {
   if (on_screen && text == drawn_ && wide == drawn_columns_) return;
   drawn_ = text;
   drawn_columns_ = wide;
-  // The cursor goes back to the first column; progress_terminal.h says why.
+  // The cursor goes back to the first column; progress.h says why.
   write(std::string(kClear) + text + "\r", true);
 }
 

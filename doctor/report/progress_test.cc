@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the line of progress says, and how it gives way. That it is drawn and taken away is shown on real
 // terminals by ci/tests/terminals.py.
+#include "doctor/report/progress.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
-#include "doctor/report/progress_terminal.h"
 
 namespace scankit {
 namespace {

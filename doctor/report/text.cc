@@ -7,10 +7,8 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/snapshot_variables.h"
-#include "doctor/report/audit.h"
-#include "doctor/report/built_for.h"
+#include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/gpu_table.h"
 #include "doctor/report/text_page.h"
 #include "doctor/report/words.h"
 

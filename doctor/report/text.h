@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "doctor/model/finding.h"
+#include "doctor/model/snapshot.h"
 
 namespace scankit {
 
@@ -28,5 +30,17 @@ bool wants_color(std::string_view choice, bool is_terminal, const Environment& v
 // verdict, and as the last line the command that repairs it, if there is one.
 // Same report, same bytes.
 std::string doctor_text(const Report& report, const TextStyle& style);
+
+// What `doctor -v` shows of a GPU: what deviceQuery and nvidia-smi -q tell, as far as its driver told it.
+
+struct GpuRow {
+  std::string label, value;  // in the reader's language: "L2 cache", "50 MiB"
+};
+// In the order of gpu_details.def; nothing where the driver was not asked or told nothing.
+std::vector<GpuRow> gpu_rows(const Gpu& gpu);
+
+// One sentence for each setting or state that slows programs down or stops them: "PCIe runs with 1 of 16
+// lanes: copies between host and GPU are slow". Empty for a GPU as it should be.
+std::vector<std::string> unusual_of(const Gpu& gpu);
 
 }  // namespace scankit

@@ -1,10 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/report/text_page.h"
 
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
 
 namespace scankit {
+namespace {
+
+// In bytes. A shorter path is easier to read than a name for it.
+constexpr std::size_t kLong = 30;
+constexpr std::size_t kOften = 2;
+
+// Bytes above 0x7f belong to a letter of UTF-8, and so to a name.
+bool part_of_a_name(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return std::isalnum(byte) != 0 || byte >= 0x80 || c == '_' || c == '-' || c == '.' || c == '+' || c == '~';
+}
+
+// The first place at or after `from` where `directory` is a whole path or the beginning of one at a
+// slash: not a part of another name, nor the end of a longer path. A full stop after it ends a sentence.
+std::size_t find_directory(const std::string& text, const std::string& directory, std::size_t from) {
+  for (auto at = text.find(directory, from); at != std::string::npos; at = text.find(directory, at + 1)) {
+    const bool begins =
+        at == 0 || !(part_of_a_name(text[at - 1]) || text[at - 1] == '/' || text[at - 1] == '$');
+    const std::size_t end = at + directory.size();
+    const bool a_dot =
+        end < text.size() && text[end] == '.' && (end + 1 == text.size() || text[end + 1] == ' ');
+    if (begins && (end == text.size() || a_dot || !part_of_a_name(text[end]))) return at;
+  }
+  return std::string::npos;
+}
+
+// Debian's Python uses dist-packages.
+bool is_packages(const std::string& path) {
+  return path.ends_with("/site-packages") || path.ends_with("/dist-packages");
+}
+
+}  // namespace
+
+void Legend::offer(const std::string& name, const std::string& directory) {
+  if (directory.size() <= kLong || !directory.starts_with("/")) return;
+  if (std::ranges::find(offered_, directory, &std::pair<std::string, std::string>::second) != offered_.end())
+    // The longest path comes first, so that $SITE is found in a path below both $SITE and $ENV.
+    return;
+  const auto longer = [&](const auto& one) { return one.second.size() >= directory.size(); };
+  offered_.insert(std::ranges::partition_point(offered_, longer), {name, directory});
+}
+
+// Only directories that occur at least twice get a name. Each count is made after the longer directories
+// were replaced.
+void Legend::settle(const std::vector<std::string>& texts) {
+  std::vector<std::string> left = texts;
+  used_.clear();
+  for (const auto& [name, directory] : offered_) {
+    std::size_t found = 0;
+    for (const std::string& text : left)
+      for (auto at = find_directory(text, directory, 0); at != std::string::npos;
+           at = find_directory(text, directory, at + 1))
+        ++found;
+    if (found < kOften) continue;
+    std::string numbered = "$" + name;
+    for (int n = 2;
+         // Two directories of one name become $SITE and $SITE2, in the order in which they
+         // get their names.
+         std::ranges::find(used_, numbered, &std::pair<std::string, std::string>::first) != used_.end();)
+      numbered = "$" + name + std::to_string(n++);
+    used_.emplace_back(numbered, directory);
+    for (std::string& text : left) text = shortened(std::move(text));
+  }
+}
+
+std::string Legend::shortened(std::string text) const {
+  for (const auto& [name, directory] : used_)
+    for (auto at = find_directory(text, directory, 0); at != std::string::npos;
+         at = find_directory(text, directory, at + name.size()))
+      text.replace(at, directory.size(), name);
+  return text;
+}
+
+Legend legend_of(const Snapshot& snapshot) {
+  Legend legend;
+  if (!snapshot.python.present()) return legend;
+  const Python& python = snapshot.python.value;
+  for (const PathEntry& entry : python.sys_path)
+    if (is_packages(entry.path)) legend.offer("SITE", entry.path);
+  legend.offer("ENV", python.prefix);
+  return legend;
+}
+
+// Takes the legend by value, because settle() depends on the text.
+std::string with_legend(Legend legend, const std::string& text, bool (*is_command)(const std::string& line)) {
+  std::vector<std::string> lines, prose;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(line);
+    if (!is_command(line)) prose.push_back(line);
+  }
+  legend.settle(prose);
+  std::string out;
+  for (const std::string& line : lines) out += (is_command(line) ? line : legend.shortened(line)) + "\n";
+  if (!legend.entries().empty()) out += "\n";
+  for (const auto& [name, directory] : legend.entries()) out += name + " = " + directory + "\n";
+  return out;
+}
 
 // Symbols in UTF-8 with their ASCII form and their colour (ECMA-48, SGR).
 const Mark kError{"\xE2\x9C\x97", "x", "\x1b[1;31m"}, kWarning{"!", "!", "\x1b[1;33m"},
