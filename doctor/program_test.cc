@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "doctor/command_line/command_table.h"
-#include "doctor/command_line/help.h"
-#include "doctor/command_line/usage_problem.h"
+#include "doctor/command_line/command_line.h"
 
 namespace scankit {
 namespace {

@@ -14,7 +14,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/cli/reports.h"
-#include "doctor/command_line/help.h"
+#include "doctor/command_line/command_line.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/sys_path.h"

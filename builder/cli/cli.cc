@@ -9,7 +9,7 @@
 #include "builder/cli/commands.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/command_line/help.h"
+#include "doctor/command_line/command_line.h"
 
 namespace scankit {
 namespace {

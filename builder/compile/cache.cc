@@ -13,7 +13,6 @@
 #include <sstream>
 
 #include "doctor/base/files.h"
-#include "doctor/base/private_files.h"
 #include "doctor/base/say.h"
 #include "doctor/report/progress.h"
 

@@ -44,7 +44,7 @@ inline constexpr std::uint64_t kDefaultCacheSize = 512ull << 20;  // all archite
 
 // A content-addressed store of build results below one directory. Entries appear by rename, so that
 // concurrent builders see complete ones. Whatever is returned was hashed again, and only this user or root
-// can have written it (doctor/base/private_files.h), since native code comes from here. A store that cannot
+// can have written it (doctor/base/files.h), since native code comes from here. A store that cannot
 // be written makes a build slow and never makes it fail: the reason becomes a note. All member functions may
 // be called by several threads at once.
 class Cache {

@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "builder/compile/compile.h"
-#include "builder/module/little_endian.h"
 #include "doctor/base/say.h"
+#include "doctor/elf/bytes.h"
 
 namespace scankit {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "builder/fix/tree.h"
 #include "doctor/base/files.h"
-#include "doctor/base/private_files.h"
 #include "doctor/base/say.h"
 
 namespace scankit {
@@ -89,7 +88,7 @@ bool could_be_ours(const StateFolder& state, const Journal& journal, const Opera
   return op.kind == OpKind::Keep && (name == "pyproject.toml" || name == "uv.lock");
 }
 
-// The rule of every cache of ours (doctor/base/private_files.h), with what is at stake here.
+// The rule of every cache of ours (doctor/base/files.h), with what is at stake here.
 Result<void> check_owner(const std::string& path) {
   auto own = check_private_entry(path);
   if (own || own.error().code == Errc::NotFound) return {};  // gone meanwhile

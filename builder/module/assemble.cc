@@ -8,11 +8,11 @@
 #include <cstring>
 
 #include "builder/compile/compile.h"
-#include "builder/module/little_endian.h"
 #include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/elf/bytes.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
 

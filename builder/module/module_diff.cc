@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "builder/module/assemble.h"
-#include "builder/module/little_endian.h"
 #include "builder/module/target.h"
 #include "doctor/base/say.h"
+#include "doctor/elf/bytes.h"
 
 namespace scankit {
 namespace {

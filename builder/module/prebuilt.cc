@@ -9,9 +9,9 @@
 
 #include "builder/fix/distribution.h"
 #include "builder/module/assemble.h"
-#include "builder/module/little_endian.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/elf/bytes.h"
 #include "doctor/model/json.h"
 
 namespace scankit {

@@ -16,7 +16,6 @@
 #include <thread>
 
 #include "doctor/base/files.h"
-#include "doctor/base/private_files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/report/progress.h"

@@ -13,7 +13,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/reports.h"
-#include "doctor/command_line/help.h"
+#include "doctor/command_line/command_line.h"
 
 // The command line of `scankit fleet`, and small functions about commands that its parts share. CLI11 must
 // not see the words behind "--" and the options for Slurm, so that take_words() removes them first.

@@ -9,7 +9,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/cli.h"
-#include "doctor/command_line/help.h"
+#include "doctor/command_line/command_line.h"
 
 // The command line of `scankit ci`. The options of a subcommand are shared with its callback, since CLI11
 // fills them after the function that declares them has returned.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/base/private_files.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -31,7 +29,7 @@ Error private_failure(const Message& what, int number) {
   return {code, message("{}: {}", what, std::strerror(number)), ""};
 }
 
-// The rule of private_files.h for one file or directory. `info` comes from lstat(2) or fstat(2) where
+// The rule for private files (files.h) for one file or directory. `info` comes from lstat(2) or fstat(2) where
 // links are to be refused, and from stat(2) where they are allowed. The hint is offered only to the
 // owner, who can obey it.
 Result<void> check_owner(const std::string& path, const struct ::stat& info) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/base/private_files.h"
-
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>

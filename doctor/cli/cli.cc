@@ -10,7 +10,7 @@
 #include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
-#include "doctor/command_line/help.h"
+#include "doctor/command_line/command_line.h"
 #include "doctor/model/redact.h"
 
 namespace scankit {

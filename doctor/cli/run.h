@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "doctor/cli/commands.h"
+#include "doctor/model/log.h"
+#include "doctor/run/supervise.h"
 
 namespace CLI {
 class App;
@@ -27,5 +29,30 @@ int run_run(const RunOptions& options);
 // Adds the command. `words` is the command line behind the program's name: what follows "--" belongs to the
 // user's command and is taken out of it.
 void add_run_command(CLI::App& app, int& exit_status, std::vector<std::string>& words);
+
+// What the failure of a command was, decided from its output, its end and the processes that were seen. Pure
+// functions; doctor/cli/run.cc examines and prints.
+
+enum class FailureKind {
+  OfInstallation,  // the output contains an error that can be one of the installation
+  Crash,           // native code crashed, and the output has no better reason
+  OfProgram        // the program's own: nothing is examined
+};
+FailureKind kind_of_failure(const CommandRun& run, const Log& log);
+
+// The signal that ended the command, also if a shell has turned it into 128 + N; 0 for none.
+int signal_of(int status);
+// "exited with status 1", "was ended by signal 11 (Segmentation fault) in x.so"
+std::string end_in_words(const CommandRun& run);
+// The one line about a failure of the program.
+std::string no_fault_line(const CommandRun& run, const Log& log);
+
+// Gives the hits of the log the dotted names by which the doctor knows their modules ("torchvision._C").
+void name_modules(Log& log);
+// The modules to look at for an error in the output; empty for the doctor's own choice.
+std::vector<std::string> modules_of_error(const Log& log);
+// The modules that a process may have crashed in: the one that the kernel's log names, else the ones that it
+// had loaded last.
+std::vector<std::string> modules_of_crash(const CommandRun& run);
 
 }  // namespace scankit

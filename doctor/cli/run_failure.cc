@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/cli/run_failure.h"
-
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <cstring>
 
 #include "doctor/base/say.h"
+#include "doctor/cli/run.h"
 #include "doctor/run/failing_interpreter.h"
 
 namespace scankit {

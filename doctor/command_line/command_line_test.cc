@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/command_line/command_line.h"
+
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-
-#include "doctor/command_line/help.h"
-#include "doctor/command_line/usage_problem.h"
 
 namespace scankit {
 namespace {

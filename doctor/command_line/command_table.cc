@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/command_line/command_table.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
 
-#include "doctor/command_line/help.h"
+#include "doctor/command_line/command_line.h"
 
 namespace scankit {
 namespace {

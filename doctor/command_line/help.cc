@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/command_line/help.h"
-
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +12,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/command_line/usage_problem.h"
+#include "doctor/command_line/command_line.h"
 
 namespace scankit {
 namespace {

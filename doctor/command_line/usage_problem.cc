@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/command_line/usage_problem.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/command_line/command_table.h"
+#include "doctor/command_line/command_line.h"
 
 namespace scankit {
 namespace {

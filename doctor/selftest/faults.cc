@@ -6,7 +6,6 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/selftest/module_file.h"
 
 namespace scankit {
 namespace {

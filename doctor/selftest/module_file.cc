@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/selftest/module_file.h"
-
 #include <elf.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "doctor/selftest/faults.h"
 
 namespace scankit {
 namespace {

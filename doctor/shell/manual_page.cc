@@ -4,8 +4,8 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/command_line/help.h"
-#include "doctor/shell/completion.h"
+#include "doctor/command_line/command_line.h"
+#include "doctor/shell/shell.h"
 
 namespace scankit {
 namespace {

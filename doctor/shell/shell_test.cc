@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/shell/shell.h"
+
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
-
-#include "doctor/shell/cli.h"
-#include "doctor/shell/completion.h"
 
 namespace scankit {
 namespace {

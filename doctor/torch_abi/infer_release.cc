@@ -10,7 +10,6 @@
 #include "doctor/elf/mangling.h"
 #include "doctor/torch_abi/names.h"
 #include "doctor/torch_abi/narrow.h"
-#include "doctor/torch_abi/release_sets.h"
 
 // A release fits where it exports every strong symbol of torch that the file needs. narrow.cc then removes
 // releases by other facts. Where no known release fits, the answer is a bracket: two releases that the

@@ -1,11 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <bit>
+#include <cstdint>
+#include <string>
+
+#include "doctor/model/built_for.h"
 #include "doctor/torch_abi/infer_release.h"
-#include "doctor/torch_abi/release_sets.h"
+#include "doctor/torch_abi/symbol_index.h"
+
+// For infer_release.cc and narrow.cc: sets of releases, bit i for release i of the symbol index.
+namespace scankit {
+
+using Set = std::uint64_t;
+
+inline Set all_releases(const SymbolIndex& symbol_index) {
+  const std::size_t count = symbol_index.releases().size();
+  return count >= 64 ? ~Set{0} : (Set{1} << count) - 1;
+}
+// Positions in SymbolIndex::releases(). The set must not be empty.
+inline std::size_t oldest(Set set) { return static_cast<std::size_t>(std::countr_zero(set)); }
+inline std::size_t newest(Set set) { return 63 - static_cast<std::size_t>(std::countl_zero(set)); }
+
+// The lowest releases of a set that follow one another: adding the lowest bit carries through that run.
+inline Set lowest_run(Set set) { return set & ~(set + (set & (~set + 1))); }
+
+// "2.1-2.3", open where it touches the oldest or the newest release that we know.
+std::string range_words(const SymbolIndex& symbol_index, Set set);
+// The same of each run: a name may have gone and come back.
+std::string runs_in_words(const SymbolIndex& symbol_index, Set set);
+
+template <class Predicate>
+Set releases_where(const SymbolIndex& symbol_index, Predicate fits) {
+  Set set = 0;
+  for (std::size_t i = 0; i < symbol_index.releases().size(); ++i)
+    if (fits(symbol_index.releases()[i])) set |= Set{1} << i;
+  return set;
+}
+
+// Fills torch_min, torch_max, releases and `dated` of the answer. An end that touches the oldest or the
+// newest known release stays unset: unknown releases beyond it may fit as well.
+void take_bounds(const SymbolIndex& symbol_index, Set fits, BuiltFor& built_for);
+Message why_not_narrower(const BuiltFor& built_for);
 
 // Facts beside the names that say which releases a file was made for. Each leaves `fits` alone where nothing
 // would be left of it (the file may be a build of another channel), and says so in the evidence.
-namespace scankit {
 
 void narrow_by_headers(const SymbolIndex& symbol_index, const SymbolIndex& header_lines,
                        const BuiltForInput& input, Set& fits, BuiltFor& built_for);

@@ -6,7 +6,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/command_line/help.h"
+#include "doctor/command_line/command_line.h"
 #include "doctor/model/redact.h"
 #include "envspec/cli/commands.h"
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "doctor/base/files.h"
-#include "doctor/base/private_files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/sha256_stream.h"
 

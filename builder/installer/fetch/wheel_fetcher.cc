@@ -10,7 +10,6 @@
 #include "builder/installer/fetch/package_index.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
-#include "doctor/base/private_files.h"
 #include "doctor/base/say.h"
 #include "doctor/host/embedded_program.h"
 #include "doctor/probes/target/wheel.h"

@@ -4,9 +4,16 @@
 #include <string>
 #include <string_view>
 
-#include "doctor/command_line/command_table.h"
+#include "doctor/command_line/command_line.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace scankit {
+
+// scankit completion SHELL and scankit man. Both describe every command of `app`.
+void add_shell_commands(CLI::App& app, int& exit_status);
 
 // Scripts that complete the command line. Each needs no other package, such as bash-completion, and
 // starts no program. `table` is that of the outermost command.
