@@ -12,7 +12,6 @@
 #include "builder/fix/lock.h"
 #include "builder/fix/plan_steps.h"
 #include "builder/fix/run_installer.h"
-#include "builder/fix/staging.h"
 #include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

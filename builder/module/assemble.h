@@ -11,7 +11,6 @@
 
 // Puts device images into a host module without a linker: the sections are not allocated, so that no segment
 // changes; they are appended, and a new section header table after them. The same input gives the same bytes.
-
 namespace scankit {
 
 // A section to append, with its alignment in bytes.
@@ -45,5 +44,17 @@ struct ModulePromise {
 };
 // The Error names the first promise that does not hold.
 Result<void> assert_module(const Host& host, const std::string& path, const ModulePromise& promise);
+
+// For --check-reproducible: what differs between two builds, down to the section and the symbol.
+
+// In which images, sections and symbols two builds of one module differ, in words; empty where they are the
+// same bytes. Any two files may be given: what cannot be read as ELF is compared as bytes.
+std::vector<std::string> module_differences(std::string_view first, std::string_view second);
+
+// The same for one ELF file (a module, a cubin), each line begun with `where`; of `skipped` sections nothing
+// is said.
+std::vector<std::string> elf_differences(const std::string& where, std::string_view first,
+                                         std::string_view second,
+                                         const std::vector<std::string>& skipped = {});
 
 }  // namespace scankit

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/module/module_diff.h"
-
 #include <elf.h>
 
 #include <algorithm>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/module/module_diff.h"
-
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>

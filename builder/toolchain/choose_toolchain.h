@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "builder/module/target.h"
-#include "builder/toolchain/fetch_wheels.h"
-#include "builder/toolchain/nvcc.h"
 #include "builder/toolchain/toolchain.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/toolchain/fetch_wheels.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
@@ -15,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"

@@ -3,7 +3,7 @@
 #include <set>
 #include <sstream>
 
-#include "builder/toolchain/nvcc.h"
+#include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"

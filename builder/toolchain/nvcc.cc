@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/toolchain/nvcc.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
+#include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"

@@ -6,7 +6,7 @@
 
 #include "builder/fix/journal.h"
 #include "builder/fix/tree.h"
-#include "builder/installer/fetch/package_index.h"
+#include "builder/installer/fetch/wheel_fetcher.h"
 #include "ci/fleet/node_result.h"
 #include "ci/fuzz/targets.h"
 #include "ci/gate/policy.h"

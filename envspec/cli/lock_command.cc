@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "builder/compile/cache.h"
-#include "builder/installer/fetch/package_index.h"
 #include "builder/installer/fetch/wheel_fetcher.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"

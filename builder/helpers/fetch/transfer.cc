@@ -8,7 +8,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "builder/helpers/fetch/curl_api.h"
 #include "builder/helpers/gpu/library.h"
 
 namespace scankit_fetch {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/installer/fetch/package_index.h"
-
 #include <algorithm>
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "builder/installer/fetch/wheel_fetcher.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/installer/fetch/package_index.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "builder/installer/fetch/wheel_fetcher.h"
 
 namespace scankit {
 namespace {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string_view>
 
-#include "builder/installer/fetch/package_index.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
