@@ -7,7 +7,7 @@
 #include "envspec/lock/lock.h"
 
 // A lock in the formats of other tools. Pure functions: the same lock gives the same bytes. The
-// values of a lock have forms that cannot end a line or a quotation (lock_drift.h), so that little
+// values of a lock have forms that cannot end a line or a quotation (lock.h), so that little
 // has to be escaped here.
 namespace scankit {
 

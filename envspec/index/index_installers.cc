@@ -9,7 +9,7 @@
 #include "doctor/base/text.h"
 #include "envspec/index/index.h"
 #include "envspec/lock/install_metadata.h"
-#include "envspec/lock/lock_drift.h"
+#include "envspec/lock/lock.h"
 
 extern char** environ;
 // Runs pip and uv and reads their answers, pip's installation report and uv's pylock.toml. Both only

@@ -7,7 +7,7 @@
 #include "doctor/report/escape.h"
 #include "envspec/index/index.h"
 #include "envspec/lock/install_metadata.h"
-#include "envspec/lock/lock_drift.h"
+#include "envspec/lock/lock.h"
 
 // First the question for a source archive, then Asker, which gets answers for many packages out of
 // installers that only ever name one problem. What the installers print is not an interface; the phrases

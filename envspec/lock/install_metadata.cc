@@ -12,7 +12,7 @@
 #include "doctor/probes/extensions/audit.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/target/wheel.h"
-#include "envspec/lock/lock_drift.h"
+#include "envspec/lock/lock.h"
 
 namespace scankit {
 

@@ -9,13 +9,13 @@
 
 #include "doctor/base/result.h"
 #include "doctor/host/host.h"
+#include "doctor/model/finding.h"
 #include "doctor/model/snapshot.h"
 #include "envspec/check/check.h"
 #include "envspec/lock/hash_files.h"
 
 // scankit.lock: one environment, exactly, as data. Facts alone: no time, no absolute path and no credentials,
 // so that the same environment gives the same bytes. A fact that is not known is empty and says why.
-
 namespace scankit {
 
 inline constexpr int kLockMajor = 1;  // another one is refused
@@ -130,5 +130,54 @@ Result<void> lock_files(const Host& host, const Snapshot& snapshot, HashCache& c
 
 // What one file is bound to, without its hash.
 LockedLibrary locked_library(const Host& host, const std::string& path);
+
+// Two things that concern a lock after it was read. First, the forms that its texts must have: a lock
+// may be a stranger's, and its texts go into files that other programs read (requirements, TOML, YAML,
+// Dockerfiles). No text of these forms can end a line or a quotation. Second, the lock's half of
+// `scankit env check`: one Outcome for each question, with a Finding for each drift. A fact that is
+// missing gives CheckState::Unknown with `could_hide_error`. An Error means that the lock cannot be
+// read or is not for this version.
+
+bool is_sha256(std::string_view text);
+bool is_locked_name(std::string_view text);     // PEP 503, normalised
+bool is_locked_version(std::string_view text);  // PEP 440's letters
+bool is_file_name(std::string_view text);       // of a wheel or an archive: one plain name
+bool is_inner_path(std::string_view text);      // relative, without "..", one line
+bool is_plain_url(std::string_view text);       // https, http or file, percent-encoded, nobody's password
+
+// The first value that is not what it must be, as a sentence; "" where all are.
+std::string bad_value(const EnvironmentLock& lock);
+
+// Text of a stranger for a message: one line, not long.
+std::string shown_value(std::string_view text);
+
+// What each question gets. References only: it must not outlive the lock and the subject.
+struct LockView {
+  const std::string& file;  // as the user named it
+  const EnvironmentLock& lock;
+  const Subject& subject;
+};
+
+Outcome locked_python(const LockView& view);
+Outcome locked_torch(const LockView& view);
+Outcome locked_machine(const LockView& view);  // processor, C library, driver, GPUs
+Outcome locked_packages(const LockView& view);
+Outcome locked_files(const LockView& view, const Host& host, HashCache& cache);
+// For a stored snapshot, which has no files: compares the build-ids of the files that it looked at.
+Outcome locked_build_ids(const LockView& view);
+
+Finding lock_finding(const LockView& view, Cause cause, std::string subject, Message summary);
+// True where the fact is present. An absent fact gives false without making the outcome Unknown: the
+// caller decides what absence means. Everything else makes the outcome Unknown.
+bool fact_is_known(Outcome& outcome, ProbeState state, const Message& why);
+// Packages that environments bring along, such as pip and setuptools: another version of them changes
+// no result, so that their drift is only a note.
+bool is_installers_own(const std::string& distribution);
+
+struct LockCheckOptions {
+  std::string lock;       // the file
+  std::string cache_dir;  // of hashes; "": the user's
+};
+Result<std::vector<Outcome>> check_lock(const LockCheckOptions& options, const Subject& subject);
 
 }  // namespace scankit

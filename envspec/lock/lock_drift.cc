@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/lock/lock_drift.h"
-
 #include <algorithm>
 #include <set>
 
@@ -10,6 +8,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/escape.h"
 #include "envspec/check/check.h"
+#include "envspec/lock/lock.h"
 
 // The forms of a lock's values, and its questions about Python, torch and the machine. lock_files.cc
 // has those about packages and files.

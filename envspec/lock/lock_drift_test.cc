@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What no machine of a test run has: a driver and GPUs that are the locked ones, and that are not.
-#include "envspec/lock/lock_drift.h"
-
 #include <gtest/gtest.h>
 
 #include "envspec/check/findings_test.h"

@@ -11,7 +11,6 @@
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock.h"
-#include "envspec/lock/lock_drift.h"
 
 // The questions of a lock about packages and compiled files. A package of another version is one
 // finding; its files are not reported in addition.

@@ -7,7 +7,6 @@
 #include "doctor/base/files.h"
 #include "envspec/check/findings_test.h"
 #include "envspec/lock/lock.h"
-#include "envspec/lock/lock_drift.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,6 @@
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
 #include "envspec/lock/lock.h"
-#include "envspec/lock/lock_drift.h"
 
 // scankit.lock as JSON, in both directions. The JSON library writes the fields by name in sorted order;
 // a field that is missing in a file keeps its default, so that an older minor schema can be read.

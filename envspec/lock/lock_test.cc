@@ -8,7 +8,6 @@
 
 #include "doctor/base/files.h"
 #include "envspec/export/export.h"
-#include "envspec/lock/lock_drift.h"
 
 namespace scankit {
 namespace {

@@ -11,7 +11,6 @@
 #include "doctor/probes/extensions/extensions.h"
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock.h"
-#include "envspec/lock/lock_drift.h"
 
 // The first half packs an installed distribution as a wheel again (the wheel format is PEP 427, RECORD
 // is PEP 376 and PEP 627); the second half fills a lock from a snapshot and the files.
