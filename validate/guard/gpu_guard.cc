@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include "validate/guard/guard.h"
-#include "validate/guard/lock.h"
 
 namespace {
 

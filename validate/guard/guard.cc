@@ -15,8 +15,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "validate/guard/lock.h"
-
 namespace {
 
 // kAlignment is torch's gAlignment, by which its allocations are recognized. The limits are those of

@@ -6,7 +6,7 @@
 #include "validate/judge/speed.h"
 #include "validate/report/report.h"
 
-// The JSON of `--json`. validate/README.md lists the fields; baseline.cc reads "timing" of an earlier run.
+// The JSON of `--json`. validate/README.md lists the fields; judge/speed.cc reads "timing" of an earlier run.
 // Fields are only added, unless "schema" changes.
 namespace scankit::validate {
 namespace {

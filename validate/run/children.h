@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "validate/run/harness_files.h"
+#include "validate/run/child.h"
 #include "validate/run/protocol.h"
 #include "validate/run/run.h"
 

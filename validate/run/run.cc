@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/run/run.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
 #include <atomic>
 #include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "doctor/base/files.h"
@@ -17,12 +21,36 @@
 #include "validate/judge/speed.h"
 #include "validate/run/child.h"
 #include "validate/run/children.h"
-#include "validate/run/timing_gate.h"
 #include "validate/run/upstream_tests.h"
+
+namespace scankit::validate {
+
+// The lock for which a child waits before it times anything (harness/timing.py): it is held while another
+// child of the same run computes. flock() locks end with the last process that has the open file, however
+// that process ends.
+class Gate {
+ public:
+  explicit Gate(std::string path) : path_(std::move(path)) {
+    file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    closed_ = file_.get() >= 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+  }
+  // Unlocks explicitly: closing the descriptor is not enough, because the process that watches over
+  // scankit's children may have inherited it.
+  void open() {
+    if (closed_.exchange(false)) ::flock(file_.get(), LOCK_UN);
+  }
+  bool closed() const { return closed_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  std::atomic<bool> closed_{false};
+};
 
 // A run of `scankit validate`: the cases by the children of children.h, once more with guard regions on a GPU,
 // then what only makes sense when the cases have run, and the verdict.
-namespace scankit::validate {
+
 namespace {
 
 // The cases once more with guard regions around every tensor on the GPU. Its children run on another thread at the

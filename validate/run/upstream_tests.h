@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "validate/run/harness_files.h"
+#include "validate/run/child.h"
 #include "validate/run/run.h"
 
 namespace scankit::validate {
