@@ -90,7 +90,15 @@ std::string environment_value(const char* name) {
 namespace scankit {
 namespace {
 
-using namespace fleet;
+// Not the whole namespace: fleet::Cause and fleet::Verdict have the names of the doctor's own types.
+using fleet::KubernetesOptions;
+using fleet::NodeOptions;
+using fleet::ReportOptions;
+using fleet::run_fleet;
+using fleet::run_kubernetes;
+using fleet::run_node;
+using fleet::run_report;
+using fleet::RunOptions;
 
 // What CLI11 does not see: the command behind "--", and the options for Slurm.
 struct Taken {
