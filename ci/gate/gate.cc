@@ -11,9 +11,7 @@
 #include <optional>
 
 #include "builder/fix/lock.h"
-#include "ci/gate/plan.h"
 #include "ci/gate/run_step.h"
-#include "ci/gate/validate_outcomes.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"

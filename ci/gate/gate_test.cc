@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "ci/gate/plan.h"
-#include "ci/gate/validate_outcomes.h"
+#include "ci/gate/run_step.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <iostream>
 
-#include "ci/gate/plan.h"
+#include "ci/gate/gate.h"
 #include "ci/gate/policy.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"

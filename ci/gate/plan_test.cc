@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/gate/plan.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "ci/gate/gate.h"
 #include "doctor/base/files.h"
 #include "doctor/elf/test_library.h"
 #include "doctor/model/snapshot_variables.h"

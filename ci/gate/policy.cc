@@ -7,7 +7,6 @@
 #include <charconv>
 #include <chrono>
 
-#include "ci/gate/policy_fields.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/gate/policy_fields.h"
-
 #include <nlohmann/json.hpp>
+
+#include "ci/gate/policy.h"
 
 // The tables of the policy's fields and of the steps, and what is generated from them: the JSON Schema and
 // the table of ci/README.md. Texts in the tables appear there word for word.

@@ -9,7 +9,6 @@
 #include <random>
 #include <regex>
 
-#include "ci/gate/policy_fields.h"
 #include "doctor/base/files.h"
 #include "doctor/base/mutate_test.h"
 #include "envspec/spec/fields.h"

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/base/result.h"
@@ -43,5 +44,13 @@ Result<StepEnd> run_step(const std::string& folder, const StepCommand& command);
 // ($GITHUB_STEP_SUMMARY) and, with `to_stdout`, annotations as workflow commands; on other servers
 // nothing. Returns the exit status that it comes to.
 int tell_job_page(const Report& report, int exit_status, bool to_stdout);
+
+// The answer of `scankit validate --json` as questions and findings: one for each device, one for the
+// comparison of speed, one for what could not be run.
+Result<std::vector<Outcome>> validate_outcomes(std::string_view json);
+
+// That a module does not import is one fault: where doctor names its cause, validate's word of it is taken
+// out, so that what the policy says of the cause decides.
+void leave_import_to_doctor(const std::vector<Outcome>& doctor, std::vector<Outcome>& validate);
 
 }  // namespace scankit

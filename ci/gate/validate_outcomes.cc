@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/gate/validate_outcomes.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "ci/gate/run_step.h"
 #include "doctor/base/say.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/model/json.h"
