@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/cuda/check_arrays.h"
-
 #include <algorithm>
 #include <cstring>
 #include <random>
 
 #include "kernels/selective_scan/check_number.h"
+#include "kernels/selective_scan/cuda/check.h"
 
 namespace scankit::selective_scan {
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/cuda/check_case.h"
-
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <random>
 
-#include "kernels/selective_scan/cuda/check_arrays.h"
+#include "kernels/selective_scan/cuda/check.h"
 #include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/cuda/launch_parts.h"
 #include "validate/judge/oracle.h"

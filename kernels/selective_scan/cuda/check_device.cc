@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/cuda/check_device.h"
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,8 +12,9 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
-#include "kernels/common/driver_api.h"
+#include "kernels/common/driver_context.h"
 #include "kernels/common/image_file_test.h"
+#include "kernels/selective_scan/cuda/check.h"
 #include "kernels/selective_scan/cuda/launch.h"
 
 namespace scankit::selective_scan {

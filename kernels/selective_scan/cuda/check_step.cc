@@ -3,8 +3,7 @@
 #include <cstdio>
 #include <random>
 
-#include "kernels/selective_scan/cuda/check_arrays.h"
-#include "kernels/selective_scan/cuda/check_case.h"
+#include "kernels/selective_scan/cuda/check.h"
 #include "kernels/selective_scan/cuda/launch.h"
 
 namespace scankit::selective_scan {

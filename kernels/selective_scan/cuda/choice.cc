@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-#include "kernels/selective_scan/cuda/dispatch.h"
 #include "kernels/selective_scan/cuda/layout.h"
 
-// A choice is made from the measured table (dispatch.h) where it has a row for the problem or near it,
+// A choice is made from the measured table (dispatch.cc) where it has a row for the problem or near it,
 // and otherwise by a prediction: cycles of the busiest multiprocessor, for every variant, block and
 // count of segments that fits. All numbers are whole, so every host compiler chooses alike, and with the
 // choice the bits of the results.

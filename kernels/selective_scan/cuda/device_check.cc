@@ -6,9 +6,7 @@
 #include <random>
 #include <string>
 
-#include "kernels/selective_scan/cuda/check_arrays.h"
-#include "kernels/selective_scan/cuda/check_case.h"
-#include "kernels/selective_scan/cuda/check_device.h"
+#include "kernels/selective_scan/cuda/check.h"
 #include "kernels/selective_scan/cuda/choice.h"
 
 //   scankit_device_check --source selective_scan.cu --units units.def [--cubins DIR] [--cases N]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/cuda/dispatch.h"
+#include "kernels/selective_scan/cuda/choice.h"
 
 namespace scankit::selective_scan {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/cuda/dispatch.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
+
+#include "kernels/selective_scan/cuda/choice.h"
 
 namespace scankit::selective_scan {
 namespace {

@@ -23,7 +23,7 @@ void run_launch(const device::Launch& launch) {
 
 }  // namespace
 
-// The GPU of check_device.h.
+// The GPU of check.h.
 void* Gpu::allocate(std::size_t bytes) { return std::aligned_alloc(256, (bytes + 256) / 256 * 256); }
 void Gpu::release(void* block) { std::free(block); }
 void Gpu::fill(void* block, unsigned char value, std::size_t bytes) { std::memset(block, value, bytes); }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/selective_scan/cuda/dispatch.h"
+#include "kernels/selective_scan/cuda/choice.h"
 
 // The problems that are measured, in tiers: a run with little time does the important ones first. The
 // names of variants come from variants.def.

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/selective_scan/check_number.h"
-#include "kernels/selective_scan/cuda/check_case.h"
+#include "kernels/selective_scan/cuda/check.h"
 
 // Checks the results of a large problem on a few of its channels: the fp64 oracle for all of them
 // would take minutes.

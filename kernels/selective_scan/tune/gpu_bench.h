@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/selective_scan/cuda/check_arrays.h"
+#include "kernels/selective_scan/cuda/check.h"
 #include "kernels/selective_scan/tune/cells.h"
 #include "validate/judge/oracle.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "doctor/base/files.h"
-#include "kernels/selective_scan/cuda/check_device.h"
+#include "kernels/selective_scan/cuda/check.h"
 #include "kernels/selective_scan/tune/gpu_bench.h"
 #include "kernels/selective_scan/tune/record.h"
 
