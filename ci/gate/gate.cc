@@ -23,7 +23,6 @@
 #include "doctor/cli/commands.h"
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/doctor_document.h"
-#include "doctor/report/json.h"
 #include "doctor/report/progress.h"
 
 // `scankit ci run`: runs doctor, env check and validate as children of this program, reads their answers,

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doctor/logs/classify.h"
-#include "doctor/model/built_for.h"
+#include "doctor/model/examined_files.h"
 
 // Which torch releases know the symbols that a log names.
 namespace scankit {

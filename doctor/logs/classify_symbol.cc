@@ -6,7 +6,7 @@
 #include "doctor/elf/mangling.h"
 #include "doctor/logs/built_for.h"
 #include "doctor/logs/classify.h"
-#include "doctor/model/audit.h"
+#include "doctor/model/examined_files.h"
 
 namespace scankit {
 namespace {

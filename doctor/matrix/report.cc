@@ -12,8 +12,8 @@
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/model/json.h"
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/json.h"
 #include "doctor/report/text_page.h"
 
 namespace scankit {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/model/built_for.h"
-
 #include <gtest/gtest.h>
+
+#include "doctor/model/examined_files.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doctor/base/message.h"
-#include "doctor/model/built_for.h"
+#include "doctor/model/examined_files.h"
 
 // What an error log says: its lines cleaned of terminal escapes, the rules that recognised them, and which of
 // them decides. Filled by doctor/logs.

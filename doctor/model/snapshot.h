@@ -9,8 +9,7 @@
 
 #include "doctor/base/message.h"
 #include "doctor/base/result.h"
-#include "doctor/model/audit.h"
-#include "doctor/model/built_for.h"
+#include "doctor/model/examined_files.h"
 #include "doctor/model/log.h"
 #include "doctor/model/packages.h"
 #include "doctor/model/sources.h"

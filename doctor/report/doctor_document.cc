@@ -7,7 +7,6 @@
 #include "doctor/base/say.h"
 #include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/json.h"
 #include "doctor/report/text.h"
 #include "doctor/report/words.h"
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "doctor/base/result.h"
+#include "doctor/model/finding.h"
 #include "doctor/report/document.h"
 #include "doctor/report/sinks.h"
 
@@ -19,5 +23,23 @@ std::vector<Metric> doctor_metrics(const Report& report, int exit_status);
 
 // `report` must outlive the views.
 Views doctor_views(const Report& report, int exit_status);
+
+inline constexpr const char* kDoctorSchema = "urn:scankit:doctor:1";    // report/schema/doctor-1.json
+inline constexpr const char* kDriftSchema = "urn:scankit:env-check:1";  // report/schema/env-check-1.json
+inline constexpr const char* kGateSchema = "urn:scankit:ci-run:1";      // report/schema/ci-run-1.json
+
+// The answer of `scankit doctor --json`, `scankit env check --json` or `scankit ci run --json`, by what
+// the report was asked. Same report, same bytes.
+std::string doctor_json(const Report& report);
+
+// A JSON string, or null for a text that is empty or missing.
+nlohmann::ordered_json or_null(const std::string& text);
+nlohmann::ordered_json or_null(const std::optional<std::string>& text);
+
+// Reads what doctor_json() of another scankit has written, for a gate or a fleet that merges answers. The
+// caller says which schema it must have. Errc::Malformed if the text is incomplete or is not such an
+// answer. Errc::Unsupported for a cause that this version does not know because a newer one wrote it: it
+// must not vanish.
+Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::string_view schema);
 
 }  // namespace scankit

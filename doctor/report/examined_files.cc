@@ -7,7 +7,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/model/snapshot_variables.h"
-#include "doctor/report/json.h"
+#include "doctor/report/doctor_document.h"
 
 namespace scankit {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/json.h"
+#include "doctor/model/json.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "doctor/base/say.h"
-#include "doctor/model/json.h"
 #include "doctor/model/snapshot_variables.h"
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
 #include "doctor/report/words.h"

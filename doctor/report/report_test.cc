@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/json.h"
 #include "doctor/report/text.h"
 #include "doctor/report/words.h"
 

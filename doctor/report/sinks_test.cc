@@ -11,7 +11,6 @@
 
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/json.h"
 #include "doctor/report/report_test.h"
 #include "doctor/report/words.h"
 

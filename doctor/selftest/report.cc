@@ -5,8 +5,8 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
+#include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/json.h"
 #include "doctor/selftest/run.h"
 
 namespace scankit {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "doctor/torch_abi/infer_release.h"
-#include "doctor/torch_abi/names.h"
+#include "doctor/torch_abi/symbol_index.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doctor/elf/symbols.h"
-#include "doctor/model/built_for.h"
+#include "doctor/model/examined_files.h"
 #include "doctor/torch_abi/symbol_index.h"
 
 namespace scankit {
@@ -20,7 +20,7 @@ struct BuiltForInput {
   std::string cuda_major, glibc_min;
   std::string
       compilers;  // of its .comment: "GCC: (GNU) 9.3.1 20200408 (Red Hat 9.3.1-2)"; several may stand there
-  std::vector<std::string> header_lines;  // "c10/core/TensorImpl.h:1723" of its assertions (names.h)
+  std::vector<std::string> header_lines;  // "c10/core/TensorImpl.h:1723" of its assertions (symbol_index.h)
 };
 // Both tables have the same releases in the same order.
 BuiltFor date_file(const SymbolIndex& symbol_index, const BuiltForInput& input,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/torch_abi/names.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 
 #include "doctor/elf/mangling.h"
+#include "doctor/torch_abi/symbol_index.h"
 
 namespace scankit {
 namespace {

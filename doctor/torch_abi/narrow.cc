@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "doctor/base/say.h"
-#include "doctor/torch_abi/names.h"
+#include "doctor/torch_abi/symbol_index.h"
 
 namespace scankit {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "doctor/model/built_for.h"
+#include "doctor/model/examined_files.h"
 #include "doctor/torch_abi/infer_release.h"
 #include "doctor/torch_abi/symbol_index.h"
 

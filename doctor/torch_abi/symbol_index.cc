@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "doctor/elf/mangling.h"
-#include "doctor/torch_abi/names.h"
 
 extern "C" const char scankit_torch_abi_symbol_index[], scankit_torch_abi_symbol_index_end[];
 extern "C" const char scankit_torch_abi_headers[], scankit_torch_abi_headers_end[];

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,6 @@
 // that sort together share their history, so that their set numbers shrink to a third; hashes would save
 // nothing and lose the names. Which minor releases of torch export which of its names: made from the wheels
 // by tool/, compiled in.
-
 namespace scankit {
 
 inline constexpr std::string_view kSymbolIndexMagic = "SKATLAS1";
@@ -45,7 +45,7 @@ class SymbolIndex {
   static Result<SymbolIndex> parse(std::string_view bytes);
   // The one that is compiled in; inflated by the first call (some 10 ms and 6 MB).
   static const SymbolIndex& built_in();
-  // In the same format the assertions of torch's headers, as names "c10/core/TensorImpl.h:1723" (names.h).
+  // In the same format the assertions of torch's headers, as names "c10/core/TensorImpl.h:1723".
   static const SymbolIndex& header_lines();
 
   const std::vector<IndexedRelease>& releases() const { return releases_; }
@@ -80,5 +80,39 @@ class SymbolIndex {
 // The file format's other half, for the tool and the tests. `names` sorted and without repeats.
 std::string write_symbol_index(const std::vector<IndexedRelease>& releases,
                                const std::vector<IndexedName>& names);
+
+// Which names can tell one release of torch from another. The maker of the symbol index and infer_release ask
+// the same question, so that a name which the symbol index dropped is not taken for one that no torch
+// exports. What torch's headers leave in every file that is compiled with them: TORCH_INTERNAL_ASSERT
+// (c10/util/Exception.h) makes the text 'isString() INTERNAL ASSERT FAILED at
+// "/.../include/ATen/core/ivalue_inl.h":2356, please ...'. Headers grow, so that the places say which
+// release's headers they were, down to one or two of them.
+
+// A name that torch owns and that means the same in every build of one release.
+bool tells_a_release(std::string_view name, std::string_view version);
+
+// A name of torch's C interface (aoti_torch_*, torch_*), made to outlive releases.
+bool is_stable_c_name(std::string_view name);
+
+// The other string ABI may spell the name otherwise. A false yes costs a demangling. The old name of a
+// function that returns a string shows nothing; its new one has a tag.
+bool differs_with_string_abi(std::string_view name);
+
+inline constexpr std::string_view kAssertionMark = "INTERNAL ASSERT FAILED at \"";
+
+// "ATen/core/ivalue_inl.h:2356" of a text that begins with the mark; "" for a place in other headers.
+std::string header_line(std::string_view text);
+
+// The path below the last folder `include`: what is the same
+// wherever torch lies. "" for a header that is not torch's.
+std::string torch_header(std::string_view path);
+
+// The numbers of all lines that an assertion in a header's text reaches over: compilers differ in which line
+// of an invocation they name.
+std::set<unsigned> assertion_lines(std::string_view source);
+
+// Releases whose headers have an assertion at each of the places; all of them where there are none. `table`:
+// the places as names of a SymbolIndex.
+std::uint64_t releases_with_lines(const SymbolIndex& table, const std::vector<std::string>& lines);
 
 }  // namespace scankit

@@ -9,7 +9,6 @@
 #include "doctor/base/files.h"
 #include "doctor/checks/root_cause.h"
 #include "doctor/report/doctor_document.h"
-#include "doctor/report/json.h"
 #include "envspec/check/findings_test.h"
 #include "envspec/spec/derive.h"
 

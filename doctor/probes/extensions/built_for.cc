@@ -8,7 +8,7 @@
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/torch_abi/infer_release.h"
-#include "doctor/torch_abi/names.h"
+#include "doctor/torch_abi/symbol_index.h"
 
 namespace scankit {
 namespace {

@@ -9,7 +9,7 @@
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/target/target_resolve.h"
-#include "doctor/torch_abi/names.h"
+#include "doctor/torch_abi/symbol_index.h"
 
 namespace scankit {
 namespace {

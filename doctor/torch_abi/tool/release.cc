@@ -10,7 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/library.h"
-#include "doctor/torch_abi/names.h"
+#include "doctor/torch_abi/symbol_index.h"
 
 namespace scankit {
 namespace {

@@ -17,7 +17,7 @@ struct TorchWheel {
   std::vector<std::string> python_tags;                         // "cp310", "cp313t"
   std::vector<std::pair<std::string, std::string>> properties;  // in the order in which they are printed
   std::vector<std::string> names;                               // exported and telling; sorted
-  std::vector<std::string> header_lines;  // places of assertions in its headers (names.h); sorted
+  std::vector<std::string> header_lines;  // places of assertions in its headers (symbol_index.h); sorted
 };
 Result<TorchWheel> read_torch_wheel(const std::string& folder);
 // Of a further patch of a minor release: version and headers
