@@ -10,8 +10,8 @@
 
 #include "builder/compile/cache.h"
 #include "builder/installer/fetch/wheel_fetcher.h"
-#include "builder/module/manifest.h"
-#include "builder/toolchain/choose_toolchain.h"
+#include "builder/module/assemble.h"
+#include "builder/toolchain/toolchain.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

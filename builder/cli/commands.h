@@ -5,7 +5,7 @@
 
 #include "builder/cli/cli.h"
 #include "builder/compile/build.h"
-#include "builder/fix/journal.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/result.h"
 
 // What the parsed command lines do; cli.cc parses.

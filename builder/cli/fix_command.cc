@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "builder/cli/fix_stages.h"
-#include "builder/fix/lock.h"
 #include "builder/fix/plan.h"
 #include "builder/fix/transaction.h"
 #include "builder/module/bundled.h"

@@ -7,12 +7,11 @@
 #include <optional>
 
 #include "builder/cli/fix_stages.h"
+#include "builder/compile/build.h"
 #include "builder/compile/cache.h"
-#include "builder/fix/lock.h"
 #include "builder/fix/transaction.h"
 #include "builder/module/bundled.h"
-#include "builder/module/prebuilt.h"
-#include "builder/toolchain/choose_toolchain.h"
+#include "builder/toolchain/toolchain.h"
 #include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"

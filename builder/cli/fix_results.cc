@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "builder/cli/fix_stages.h"
-#include "builder/fix/lock.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `scankit restore`: undoes the last run of fix, or what is left of an interrupted one. The journals in the
-// environment decide what is undone; fix/trust.h says which of them are believed.
+// environment decide what is undone; fix/transaction.h says which of them are believed.
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,9 +9,7 @@
 
 #include "builder/cli/commands.h"
 #include "builder/fix/install_target.h"
-#include "builder/fix/lock.h"
 #include "builder/fix/transaction.h"
-#include "builder/fix/trust.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

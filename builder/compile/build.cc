@@ -7,10 +7,8 @@
 #include <cstring>
 
 #include "builder/compile/compile.h"
-#include "builder/compile/resources.h"
 #include "builder/fix/distribution.h"
 #include "builder/module/assemble.h"
-#include "builder/module/manifest.h"
 #include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

@@ -10,7 +10,6 @@
 #include <optional>
 #include <thread>
 
-#include "builder/compile/explain.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

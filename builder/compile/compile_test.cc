@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "builder/toolchain/choose_toolchain.h"
+#include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/compile/explain.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
 
+#include "builder/compile/compile.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"

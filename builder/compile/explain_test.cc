@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/compile/explain.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "builder/compile/compile.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

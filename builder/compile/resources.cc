@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/compile/resources.h"
-
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -9,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "builder/compile/build.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/probes/machine/system.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/compile/resources.h"
-
 #include <gtest/gtest.h>
 
+#include "builder/compile/build.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

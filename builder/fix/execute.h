@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "builder/compile/build.h"
-#include "builder/fix/journal.h"
 #include "builder/fix/plan.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/result.h"
 
 namespace scankit {

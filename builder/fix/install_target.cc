@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "builder/compile/resources.h"
+#include "builder/compile/build.h"
 #include "builder/fix/distribution.h"
 #include "builder/fix/run_installer.h"
 #include "doctor/base/files.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "builder/compile/build.h"
-#include "builder/fix/journal.h"
+#include "builder/fix/transaction.h"
 #include "builder/installer/installer.h"
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every function here must be repeatable: it looks at which of the names exist and sees from that how far an
 // earlier call came that was killed. fix/kill_test.cc kills a transaction at each of its system calls.
-#include "builder/fix/journal.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,8 +16,8 @@
 #include <system_error>
 #include <utility>
 
+#include "builder/fix/transaction.h"
 #include "builder/fix/tree.h"
-#include "builder/fix/trust.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 

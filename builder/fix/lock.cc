@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/lock.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -11,7 +9,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "builder/fix/trust.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/say.h"
 
 namespace scankit {

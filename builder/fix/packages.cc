@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "builder/fix/plan_steps.h"
+#include "builder/fix/plan.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "builder/fix/plan_steps.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/plan_steps.h"
-
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 
 #include "builder/fix/distribution.h"
+#include "builder/fix/plan.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

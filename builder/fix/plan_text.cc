@@ -3,8 +3,8 @@
 
 #include "builder/fix/distribution.h"
 #include "builder/fix/install_target.h"
-#include "builder/fix/journal.h"
 #include "builder/fix/plan.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "builder/fix/lock.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"

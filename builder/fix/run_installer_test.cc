@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-#include "builder/fix/lock.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

@@ -8,8 +8,8 @@
 
 #include "builder/fix/distribution.h"
 #include "builder/fix/execute.h"
+#include "builder/fix/transaction.h"
 #include "builder/fix/tree.h"
-#include "builder/fix/trust.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "builder/fix/tree.h"
-#include "builder/fix/trust.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 

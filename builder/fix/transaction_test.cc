@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "builder/fix/lock.h"
 #include "builder/testdata/probe_environment.h"
 
 namespace scankit {

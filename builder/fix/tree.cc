@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "builder/fix/trust.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/trust.h"
-
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "builder/fix/transaction.h"
 #include "builder/fix/tree.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

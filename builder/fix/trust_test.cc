@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `.scankit` of an environment that somebody else made: what it asks for is not done.
-#include "builder/fix/trust.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "builder/fix/lock.h"
 #include "builder/fix/transaction.h"
 #include "builder/fix/tree.h"
 #include "builder/testdata/probe_environment.h"

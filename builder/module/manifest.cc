@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/module/manifest.h"
-
 #include <nlohmann/json.hpp>
 
 #include "builder/module/assemble.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/module/prebuilt.h"
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
 #include <nlohmann/json.hpp>
 
+#include "builder/compile/build.h"
 #include "builder/fix/distribution.h"
 #include "builder/module/assemble.h"
 #include "doctor/base/files.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/module/prebuilt.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "builder/compile/build.h"
 #include "builder/module/assemble.h"
 #include "doctor/base/files.h"
 

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "builder/fix/lock.h"
 #include "builder/fix/transaction.h"
 #include "builder/fix/tree.h"
 #include "doctor/base/files.h"

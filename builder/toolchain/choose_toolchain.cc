@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/toolchain/choose_toolchain.h"
-
 #include <algorithm>
 #include <tuple>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "builder/compile/resources.h"
+#include "builder/compile/build.h"
 #include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

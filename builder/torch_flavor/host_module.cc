@@ -8,7 +8,7 @@
 #include <optional>
 #include <sstream>
 
-#include "builder/compile/explain.h"
+#include "builder/compile/compile.h"
 #include "builder/module/bundled.h"
 #include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/files.h"

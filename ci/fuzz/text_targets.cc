@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "builder/fix/journal.h"
+#include "builder/fix/transaction.h"
 #include "builder/fix/tree.h"
 #include "builder/installer/fetch/wheel_fetcher.h"
 #include "ci/fleet/node_result.h"

@@ -10,7 +10,7 @@
 #include <iostream>
 #include <optional>
 
-#include "builder/fix/lock.h"
+#include "builder/fix/transaction.h"
 #include "ci/gate/run_step.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "builder/fix/distribution.h"
-#include "builder/module/manifest.h"
+#include "builder/module/assemble.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
