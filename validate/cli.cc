@@ -21,7 +21,7 @@
 #include "doctor/report/progress.h"
 #include "doctor/report/words.h"
 #include "validate/cases/random.h"
-#include "validate/judge/speed.h"
+#include "validate/judge/judge.h"
 #include "validate/report/report.h"
 #include "validate/run/run.h"
 

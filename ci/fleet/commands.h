@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ci/fleet/merge.h"
+#include "ci/fleet/report.h"
 #include "doctor/base/result.h"
 #include "doctor/cli/reports.h"
 

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "ci/fleet/merge.h"
 #include "ci/fleet/report.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ci/fleet/commands.h"
-#include "ci/fleet/merge.h"
+#include "ci/fleet/report.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "ci/fleet/merge.h"
+#include "ci/fleet/report.h"
 #include "doctor/base/say.h"
 
 // Lines between nodes and launcher, the reassembly of files from them, and reading a directory of results.

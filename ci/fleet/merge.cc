@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/fleet/merge.h"
-
 #include <algorithm>
 #include <set>
 
+#include "ci/fleet/report.h"
 #include "ci/gate/gate.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"

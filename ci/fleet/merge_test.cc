@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/fleet/merge.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>

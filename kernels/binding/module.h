@@ -17,7 +17,7 @@ extern const ModuleDescription kModule;
 // python_tensor.cc and binding_torch/libtorch.cc define it.
 struct Binding {
   const char *flavor, *torch;  // torch: null where any release does
-  bool (*reads_lazy_bits)();   // null where torch's own headers read them (torch_layout.h)
+  bool (*reads_lazy_bits)();   // null where torch's own headers read them (torch_layout.cc)
 };
 extern const Binding kBinding;
 

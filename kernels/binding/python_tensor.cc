@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/binding/module.h"
 #include "kernels/binding/tensor.h"
-#include "kernels/binding/torch_layout.h"
 
 // Two ways to read a tensor: torch's DLPack exchange API (2.10 and newer), one call for everything, or
 // Python attributes and methods, one call for each fact. Both are followed by checks that torch's own

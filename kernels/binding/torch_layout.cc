@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/binding/torch_layout.h"
-
 #include <stddef.h>
 #include <stdint.h>
 
-// Finds two bits in torch's own object by experiment, as torch_layout.h explains: it makes tensors that are
+#include "kernels/binding/tensor.h"
+
+// Finds two bits in torch's own object by experiment, as tensor.h explains: it makes tensors that are
 // known to be conjugated, negated, both or neither, and looks for the bits that follow that pattern in all
 // of them. Any doubt, such as two candidates, means that the bits are not used.
 namespace scankit {
@@ -158,7 +158,7 @@ uint64_t dispatch_keys(const Torch& torch, const PyObject* object) {
   return impl ? word_at(impl, g_bits.keys_at) : 0;
 }
 
-// Finds three numbers in torch's objects by experiment, as torch_layout.h explains: as above it
+// Finds three numbers in torch's objects by experiment, as tensor.h explains: as above it
 // makes tensors of known properties and accepts only a position that is unique.
 
 namespace {

@@ -13,7 +13,7 @@
 #include "doctor/elf/fatbin.h"
 #include "kernels/common/driver_images.h"
 #include "kernels/selective_scan/cuda/launch.h"
-#include "validate/run/child.h"
+#include "validate/run/children.h"
 #include "validate/run/protocol.h"
 
 // What the kernels of scankit's own module take on a GPU. Three sources are put together: the

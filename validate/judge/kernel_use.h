@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "kernels/selective_scan/params.h"
-#include "validate/run/child.h"
+#include "validate/run/children.h"
 #include "validate/run/run.h"
 
 namespace scankit::validate {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "kernels/selective_scan/cuda/launch.h"
-#include "validate/judge/speed.h"
+#include "validate/judge/judge.h"
 #include "validate/report/report.h"
 
 namespace scankit::validate {

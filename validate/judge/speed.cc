@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/judge/speed.h"
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -9,6 +7,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
+#include "validate/judge/judge.h"
 
 // Statistics over the samples of a timing, and how near a pass comes to what its device can do.
 namespace scankit::validate {

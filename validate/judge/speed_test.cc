@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/judge/speed.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

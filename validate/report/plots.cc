@@ -7,7 +7,6 @@
 #include "doctor/base/say.h"
 #include "doctor/report/document.h"
 #include "validate/judge/judge.h"
-#include "validate/judge/speed.h"
 #include "validate/report/report.h"
 
 // The figures of a validation: errors against their bounds, the roofline, times beside those of others, and times by length.

@@ -11,7 +11,6 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/report/document.h"
 #include "validate/judge/judge.h"
-#include "validate/judge/speed.h"
 #include "validate/report/report.h"
 
 // What a validation shows on a page, to CI servers and to collectors. plots.cc draws.

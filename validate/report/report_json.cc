@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/model/json.h"
-#include "validate/judge/speed.h"
+#include "validate/judge/judge.h"
 #include "validate/report/report.h"
 
 // The JSON of `--json`. validate/README.md lists the fields; judge/speed.cc reads "timing" of an earlier run.

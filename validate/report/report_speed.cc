@@ -5,7 +5,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "validate/judge/speed.h"
+#include "validate/judge/judge.h"
 #include "validate/report/report.h"
 
 // The part of the text report about speed: the device's measured limits, one row for each pass, the

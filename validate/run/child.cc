@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/run/child.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "validate/run/children.h"
 
 // The harness is embedded in the executable (the build makes the two symbols of each file) and
 // written into a temporary directory for each run: scankit is one file, and installs nothing into

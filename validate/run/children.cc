@@ -7,7 +7,6 @@
 
 #include "doctor/base/say.h"
 #include "validate/cases/data.h"
-#include "validate/run/child.h"
 
 namespace scankit::validate {
 namespace {

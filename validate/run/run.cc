@@ -18,10 +18,7 @@
 #include "validate/cases/data.h"
 #include "validate/judge/judge.h"
 #include "validate/judge/kernel_use.h"
-#include "validate/judge/speed.h"
-#include "validate/run/child.h"
 #include "validate/run/children.h"
-#include "validate/run/upstream_tests.h"
 
 namespace scankit::validate {
 

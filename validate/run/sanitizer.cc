@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "doctor/base/say.h"
-#include "validate/run/child.h"
+#include "validate/run/children.h"
 #include "validate/run/protocol.h"
 #include "validate/run/run.h"
 

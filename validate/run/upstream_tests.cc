@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/run/upstream_tests.h"
-
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "validate/run/child.h"
+#include "validate/run/children.h"
 
 // Runs upstream's own test file, as one case, optionally with the values that the file only
 // has in comments.

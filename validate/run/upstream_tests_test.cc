@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/run/upstream_tests.h"
-
 #include <gtest/gtest.h>
+
+#include "validate/run/children.h"
 
 namespace scankit::validate {
 namespace {

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "validate/judge/judge.h"
-#include "validate/judge/speed.h"
 #include "validate/run/run.h"
 #include "validate/tests/test_python.h"
 

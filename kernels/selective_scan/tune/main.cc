@@ -6,8 +6,8 @@
 
 #include "doctor/base/files.h"
 #include "kernels/selective_scan/cuda/check.h"
+#include "kernels/selective_scan/tune/cells.h"
 #include "kernels/selective_scan/tune/gpu_bench.h"
-#include "kernels/selective_scan/tune/record.h"
 
 // scankit_tune --source selective_scan.cu --units units.def [...]: README.md has the options. Exit status: 77
 // where there is no GPU or no compiler, 1 where a choice was wrong, 2 usage.

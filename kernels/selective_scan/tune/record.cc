@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/tune/record.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 #include <sstream>
 
 #include "doctor/base/files.h"
+#include "kernels/selective_scan/tune/cells.h"
 
 // The record is a text file with tabs: a first line about the machine, then lines that begin with their
 // kind (time, wrong, best, won, done, skipped, crashed). It is only ever appended to, and a line without

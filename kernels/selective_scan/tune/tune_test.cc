@@ -7,7 +7,6 @@
 
 #include "doctor/base/files.h"
 #include "kernels/selective_scan/tune/cells.h"
-#include "kernels/selective_scan/tune/record.h"
 
 namespace scankit::selective_scan {
 namespace {
