@@ -11,12 +11,11 @@
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/snapshot_queries.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/report/fixes.h"
 
 namespace scankit {
 namespace {
-
-constexpr const char* kOldestTorch = "1.13";  // that the modules work with: module_fixes() offers none below
 
 // The script that runs when the environment is activated: conda runs every file of activate.d, a venv has one
 // script for sh. "" if there is none.

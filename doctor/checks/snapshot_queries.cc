@@ -7,7 +7,7 @@
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
-#include "doctor/model/oldest.h"
+#include "doctor/knowledge/known_packages.h"
 
 namespace scankit {
 

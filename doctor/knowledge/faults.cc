@@ -6,16 +6,15 @@
 #include <algorithm>
 
 extern "C" const char scankit_knowledge_faults[], scankit_knowledge_faults_end[];
-
 extern "C" const char scankit_knowledge_log_rules[], scankit_knowledge_log_rules_end[];
 
 namespace scankit {
+namespace {
 
+// A scalar's text; "" where there is none.
 std::string yaml_text(const YAML::Node& node) {
   return node.IsDefined() && node.IsScalar() ? node.as<std::string>() : "";
 }
-
-namespace {
 
 // Empty where the row has no such list.
 std::vector<std::string> lines(const YAML::Node& node) {

@@ -5,10 +5,6 @@
 #include <string_view>
 #include <vector>
 
-namespace YAML {
-class Node;
-}
-
 namespace scankit {
 
 // One failure class of faults.yaml, for `scankit explain`. `id` is the slug of its cause, `stage` is one of
@@ -56,8 +52,5 @@ struct LogJoin {
 };
 const std::vector<LogRule>& log_rules();
 const std::vector<LogJoin>& log_joins();
-
-// A scalar's text; "" where there is none.
-std::string yaml_text(const YAML::Node& node);
 
 }  // namespace scankit

@@ -34,4 +34,8 @@ std::string signature_distribution(const std::string& callee);
 // Nothing for a release outside the table, and for a pre-release.
 std::optional<KnownSignature> known_signature(const std::string& callee, const std::string& version);
 
+// The oldest torch on which the modules that scankit carries run, and the oldest Python.
+inline constexpr const char* kOldestTorch = "1.13";
+inline constexpr const char* kOldestPython = "3.8";
+
 }  // namespace scankit

@@ -2,6 +2,7 @@
 #include "doctor/model/finding.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace scankit {
 
@@ -16,16 +17,77 @@ const std::vector<CauseInfo>& all_causes() {
 
 const CauseInfo& info(Cause cause) { return all_causes()[static_cast<std::size_t>(cause)]; }
 
+namespace {
+
+struct FaultRow {
+  Cause cause;
+  AtFault who;
+};
+// A cause without a row is of the environment: the packages of one Python and what they load.
+constexpr FaultRow kAtFault[] = {
+    // The package or file itself, wherever it is installed.
+    {Cause::CorruptBinary, AtFault::OfModule},
+    {Cause::WrongMachineArch, AtFault::OfModule},
+    {Cause::OwnSymbolUndefined, AtFault::OfModule},
+    {Cause::NumArchMiscompile, AtFault::OfModule},
+    {Cause::NumIndexOverflow, AtFault::OfModule},
+    {Cause::KnownBugOfRelease, AtFault::OfModule},
+    {Cause::GpuRefusedByPackage, AtFault::OfModule},
+    // The NVIDIA driver of the machine, and the services that belong to it.
+    {Cause::NoDriverLibcuda, AtFault::OfDriver},
+    {Cause::DriverTooOld, AtFault::OfDriver},
+    {Cause::NvmlMismatch, AtFault::OfDriver},
+    {Cause::DriverModuleState, AtFault::OfDriver},
+    {Cause::DriverCombinationUnsupported, AtFault::OfDriver},
+    {Cause::FabricManagerDown, AtFault::OfDriver},
+    // Processor, GPU, disk, container.
+    {Cause::DiskFull, AtFault::OfMachine},
+    {Cause::ContainerToolkitMissing, AtFault::OfMachine},
+    {Cause::ContainerLostGpu, AtFault::OfMachine},
+    {Cause::DevShmTooSmall, AtFault::OfMachine},
+    {Cause::CpuInstructionMissing, AtFault::OfMachine},
+    {Cause::SharedMemoryTooSmall, AtFault::OfMachine},
+    {Cause::SystemProgramMissing, AtFault::OfMachine},
+    // The user's program.
+    {Cause::RuntimeShapeContract, AtFault::OfCode},
+    {Cause::TensorsOnWrongDevice, AtFault::OfCode},
+    // A build that is to come or that has failed: tools, flags and sources.
+    {Cause::HostCompilerUnsupported, AtFault::OfBuild},
+    {Cause::CudaVersionMismatchBuild, AtFault::OfBuild},
+    {Cause::TorchApiRemovedInSource, AtFault::OfBuild},
+    {Cause::NvccUnknownArch, AtFault::OfBuild},
+    {Cause::NvccMissing, AtFault::OfBuild},
+    {Cause::BuildOom, AtFault::OfBuild},
+    {Cause::NvccPresentButIsolated, AtFault::OfBuild},
+    {Cause::TorchMissingAtBuild, AtFault::OfBuild},
+    {Cause::NinjaMissing, AtFault::OfBuild},
+    {Cause::SdistMissingCsrc, AtFault::OfBuild},
+    {Cause::CudaHeadersMissing, AtFault::OfBuild},
+    {Cause::NoGpuAtBuild, AtFault::OfBuild},
+    {Cause::CrossDeviceLink, AtFault::OfBuild},
+    {Cause::OldCudaToolkit, AtFault::OfBuild},
+    {Cause::CxxStandardTooLow, AtFault::OfBuild},
+    {Cause::SetuptoolsPartsMissing, AtFault::OfBuild},
+    {Cause::IncludeMissingInSources, AtFault::OfBuild},
+    {Cause::CudaHeadersChanged, AtFault::OfBuild},
+    {Cause::SystemHeadersMissing, AtFault::OfBuild},
+    {Cause::TorchTooOldForSources, AtFault::OfBuild},
+    // pip, uv or conda found nothing to install, or could not reach where it is.
+    {Cause::NetworkBlocked, AtFault::OfInstallation},
+    {Cause::WheelNotFound, AtFault::OfInstallation},
+    {Cause::ReleaseNotOnIndex, AtFault::OfInstallation},
+};
+static_assert(std::ranges::all_of(kAtFault,
+                                  [](const FaultRow& row) {
+                                    return std::ranges::count(kAtFault, row.cause, &FaultRow::cause) == 1;
+                                  }),
+              "each cause once");
+
+}  // namespace
+
 AtFault at_fault(Cause cause) {
-  switch (cause) {
-#define AT_FAULT(id, who) \
-  case Cause::id:         \
-    return AtFault::Of##who;
-#include "doctor/model/at_fault.def"
-#undef AT_FAULT
-    default:
-      return AtFault::OfEnvironment;
-  }
+  const auto row = std::ranges::find(kAtFault, cause, &FaultRow::cause);
+  return row == std::end(kAtFault) ? AtFault::OfEnvironment : row->who;
 }
 
 std::optional<Cause> cause_from_slug(std::string_view slug) {

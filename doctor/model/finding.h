@@ -41,7 +41,7 @@ struct CauseInfo {
 };
 const CauseInfo& info(Cause cause);
 
-// "Is it me?": who has to change something, which a user asks first; by at_fault.def. "Of", since Driver and
+// "Is it me?": who has to change something, which a user asks first. "Of", since Driver and
 // others are names of facts already.
 enum class AtFault { OfEnvironment, OfModule, OfDriver, OfMachine, OfCode, OfBuild, OfInstallation };
 AtFault at_fault(Cause cause);

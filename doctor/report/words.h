@@ -55,7 +55,7 @@ std::vector<std::pair<std::string, std::string>> not_checked(const Report& repor
 // Questions that had nothing to look at, without those for which the user gave no input.
 std::vector<std::pair<std::string, std::string>> not_applicable(const Report& report);
 
-// The group of a check: "torch" for "torch-has-cuda" (families.def).
+// The group of a check: "torch" for "torch-has-cuda" (the table in words.cc).
 std::string_view family(std::string_view check);
 
 // How the user starts this program: "scankit" if it is on PATH, else the path that was typed, so that a
