@@ -13,6 +13,8 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
+// The whole build of one module, or the finished one that came with scankit, and what a build needs of the
+// machine.
 namespace scankit {
 
 // Everything that decides what build_module() makes and how; the commands fill it from their options.

@@ -9,6 +9,8 @@
 #include "doctor/base/files.h"
 #include "doctor/base/result.h"
 
+// How an environment is changed so that the change stays as a whole or not at all: one process at a time (Lock),
+// written down first (Journal), believed only if it is ours (check_*), made and undone (Transaction).
 namespace scankit {
 
 // Serialises the processes that change one environment. The kernel releases the lock when its last holder

@@ -134,7 +134,7 @@ struct WheelToolchain {
 const std::vector<WheelToolchain>& wheel_toolchains();
 const WheelToolchain& wheel_toolchain(const std::string& id);  // one of the table
 
-// The C++ compilers that nvcc takes: it starts one, as a preprocessor, even for device code alone.
+// The C++ compilers that nvcc takes: it starts one, as a preprocessor, even for device code alone. And
 // nvcc with the parts that it starts and the headers that it includes, which come as several packages: all of
 // them are looked for before anything is compiled.
 

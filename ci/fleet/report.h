@@ -11,6 +11,7 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/report/sinks.h"
 
+// The answers of all nodes, merged, compared and shown.
 namespace scankit::fleet {
 
 // The content of a directory of results, as it was read. Nothing in it is judged yet.

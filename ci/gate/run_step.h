@@ -9,6 +9,7 @@
 #include "doctor/base/result.h"
 #include "doctor/model/finding.h"
 
+// The steps of a gate as child processes, and what their answers mean for the report.
 namespace scankit {
 
 // How a child of the gate ended. Its answer is in a file of its own.

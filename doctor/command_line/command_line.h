@@ -6,21 +6,12 @@
 
 namespace CLI {
 class App;
-}  // namespace CLI
-
-namespace CLI {
-class App;
-}  // namespace CLI
-// Help as uv and ruff print it: usage, arguments, options in named groups, examples, exit statuses.
-// Everything comes from the command table, apart from what note() adds to a command.
-
-namespace CLI {
-class App;
 class ParseError;
 }  // namespace CLI
 
 // The commands and options as CLI11 knows them, as plain values: what help, a shell's completion and the
-// manual page are written from, so that none of them can describe an option that does not exist.
+// manual page are written from, so that none of them can describe an option that does not exist. Also what is
+// said of a command line that cannot be used.
 namespace scankit {
 
 struct OptionRow {
@@ -59,6 +50,9 @@ bool takes_path(const OptionRow& option);
 
 // "<FILE>", "<auto|always|never>", "[<OTHER>]": a value as help and manual show it.
 std::string value_shown(const OptionRow& option);
+
+// Help as uv and ruff print it: usage, arguments, options in named groups, examples, exit statuses.
+// Everything comes from the command table, apart from what note() adds to a command.
 
 // What `--help` prints, at most 100 columns wide.
 std::string help_page(const CommandRow& command);

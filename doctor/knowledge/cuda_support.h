@@ -6,21 +6,20 @@
 
 #include "doctor/base/version.h"
 
+// Which GPU, nvcc and driver works with which CUDA release (gpus.yaml, nvcc_archs.yaml, drivers.yaml). Nothing
+// means that the table does not say.
 namespace scankit {
 
 // A compute capability without its dot, and the name of the chip: "90", "GH100".
 struct KnownGpu {
   std::string sm, chip;
-};  // "90", "GH100"
+};
 // `device_id` is the four hex digits of an NVIDIA device ("2335"). Nothing where the table does not hold it.
 std::optional<KnownGpu> known_gpu(std::string_view device_id);
 
 // Whether the nvcc of a CUDA release ("12.4") compiles for an architecture ("90"); nothing where the table
 // does not say.
 std::optional<bool> nvcc_knows_arch(std::string_view release, std::string_view arch);
-
-// Which driver understands which CUDA release, PTX and packing of device images (drivers.yaml). Nothing means
-// that the table does not say.
 
 // The newest CUDA release that a driver of this version supports: 13.0 for 580.159.04. By the branch, so that
 // it holds for Windows drivers, too. Nothing for one older than the table; `or_newer` for one of a branch

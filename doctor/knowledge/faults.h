@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+// How a fault of the catalogue appears, in words for `scankit explain` and in the lines of a log.
 namespace scankit {
 
 // One failure class of faults.yaml, for `scankit explain`. `id` is the slug of its cause, `stage` is one of

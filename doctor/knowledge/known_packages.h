@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+// What is known of Python packages before any of them is read: names, importers, signatures, and the oldest
+// releases that scankit supports.
 namespace scankit {
 
 // What one imports of a distribution whose name differs from it, both ways (import_names.yaml). For those

@@ -7,6 +7,8 @@
 
 #include "doctor/base/message.h"
 
+// Facts about compiled files: which torch one was built for, what torch offers it, and for every extension of an
+// environment whether it loads.
 namespace scankit {
 
 // What one library of the process after `import torch` offers to a module that comes later.

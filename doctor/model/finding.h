@@ -10,7 +10,8 @@
 #include "doctor/base/message.h"
 #include "doctor/model/snapshot.h"
 
-// How grave a finding is. Checks never say so: they name the cause and the circumstances, and Finding::severity() decides.
+// What a check concludes: a cause of the catalogue, its circumstances, evidence and fixes; and the report of all
+// checks. Checks never state a severity: Finding::severity() decides it from cause and circumstances.
 namespace scankit {
 
 enum class Severity { Note, Warning, Error };

@@ -9,7 +9,7 @@
 
 #include "doctor/model/snapshot.h"
 
-// Which torch the examined files were built for, in the report.
+// What a report says of each examined file: which torch it was built for, and whether it loads.
 namespace scankit {
 
 // "built_for" of `doctor --json`: one entry for each file that could be read, and one for each wheel,

@@ -8,6 +8,7 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/report/text.h"
 
+// The layout of a report for a terminal: lines, marks, and the legend of shortened paths.
 namespace scankit {
 
 // Long directories that a report repeats, written once below it: "$SITE =

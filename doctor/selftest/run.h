@@ -10,6 +10,7 @@
 #include "doctor/report/sinks.h"
 #include "doctor/selftest/faults.h"
 
+// `scankit selftest`: plants each fault, asks the interpreter and the doctor, and judges the answer.
 namespace scankit {
 
 enum class Judgement : std::uint8_t {

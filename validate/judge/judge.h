@@ -7,6 +7,7 @@
 
 #include "validate/report/validation.h"
 
+// Whether results are correct, and what the samples of a timing say.
 namespace scankit::validate {
 
 // C64: pairs of F32, real part first.

@@ -11,6 +11,7 @@
 #include "validate/run/protocol.h"
 #include "validate/run/run.h"
 
+// The child processes of a run: their files and their Python, upstream's own tests, and the cases.
 namespace scankit::validate {
 
 // The paths of the written files. They must exist as long as children run.

@@ -11,9 +11,8 @@
 #include "doctor/base/result.h"
 #include "doctor/host/host.h"
 
-// Which package indexes the user's own configuration names, for a machine with neither pip nor uv: scankit
-// knows none.
-// The pages of a package index: PEP 503 (HTML) and PEP 691 (JSON).
+// Wheels for a machine with neither pip nor uv: which package indexes the user's own configuration names
+// (scankit knows none), their pages (PEP 503, HTML, and PEP 691, JSON), and the download.
 namespace scankit {
 
 // What index_settings() found. The main index comes first, if a setting names one.
