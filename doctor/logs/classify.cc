@@ -163,6 +163,9 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged =
         verdict("torch_missing_at_build", "certain",
                 message("the setup script imports torch, but the environment in which it runs has none"));
+  else if (name == "torch" && around.program)
+    judged = verdict("missing_python_dependency", "likely", message("this Python has no torch"),
+                     message("which Python ran: sys.executable"), {"torch_missing_at_build"});
   else if (name == "torch")
     judged = verdict("torch_missing_at_build", "possible", message("this Python has no torch"),
                      message("whether it was a build, in which pip hides the installed torch, or a program"));

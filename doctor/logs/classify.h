@@ -23,6 +23,7 @@ struct Judged {
 // What the lines just before the error show.
 struct Surroundings {
   bool building = false;         // a set-up script, a build back end or a compiler is at work
+  bool program = false;          // the innermost frame is a file of the user's, and nothing is being built
   bool importing_torch = false;  // the innermost frame is torch's own __init__
 };
 

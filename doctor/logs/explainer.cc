@@ -171,9 +171,12 @@ struct Explainer::State {
     Surroundings around;
     for (const std::string& earlier : before) {
       if (matcher().looks_like_build(earlier)) around.building = true;
-      if (earlier.find("File \"") != std::string::npos && earlier.find("/ctypes/") == std::string::npos)
+      if (earlier.find("File \"") != std::string::npos && earlier.find("/ctypes/") == std::string::npos) {
         around.importing_torch = earlier.find("/torch/__init__.py\"") != std::string::npos;
+        around.program = earlier.find(".py\", line ") != std::string::npos;
+      }
     }
+    around.program = around.program && !around.building;
     return around;
   }
 

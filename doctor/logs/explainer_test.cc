@@ -53,6 +53,19 @@ TEST(Logs, NameTheSymbolThatIsMissing) {
   EXPECT_NE(hit.meaning.english().find("c10::cuda::SetDevice(int)"), std::string::npos) << hit.meaning;
 }
 
+// pip's isolated environments have no torch; for a program, it is a package that is missing.
+TEST(Logs, TellABuildWithoutTorchFromAProgram) {
+  const std::string error = "ModuleNotFoundError: No module named 'torch'\n";
+  const auto traceback = [&](const std::string& file) {
+    return "Traceback (most recent call last):\n  File \"" + file +
+           "\", line 1, in <module>\n    import torch\n" + error;
+  };
+  EXPECT_EQ(root_of(traceback("train.py")), "missing_python_dependency");
+  EXPECT_EQ(root_of(traceback("setup.py")), "torch_missing_at_build");
+  EXPECT_EQ(root_of(traceback("<string>")), "torch_missing_at_build");
+  EXPECT_EQ(root_of(error), "torch_missing_at_build");
+}
+
 // gcc quotes as the locale does, in three bytes each; pages that show a log in Markdown lose underscores.
 TEST(Logs, AreReadAsPagesAndLocalesShowThem) {
   EXPECT_EQ(root_of("x.h:40:13: error: \xe2\x80\x98uint32_t\xe2\x80\x99 was not declared in this scope\n"),
