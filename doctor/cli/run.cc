@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -18,6 +17,7 @@
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/check.h"
+#include "doctor/cli/command_facts.h"
 #include "doctor/command_line/command_line.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/model/redact.h"
@@ -26,6 +26,7 @@
 #include "doctor/report/progress.h"
 #include "doctor/report/text.h"
 #include "doctor/run/failing_interpreter.h"
+#include "doctor/run/launchers.h"
 
 namespace scankit {
 namespace {
@@ -35,17 +36,19 @@ std::optional<std::string> own_variable(std::string_view name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// Commands that run what they are given on another machine or in a container: nothing here is about it.
-bool runs_in_another_place(const RunOptions& options) {
-  constexpr std::array kRunners{"docker", "podman",      "nerdctl",   "kubectl", "srun", "sbatch",
-                                "ssh",    "singularity", "apptainer", "enroot",  "ray"};
-  const std::string name = path_basename(options.command.front());
-  return std::ranges::find(kRunners, name) != kRunners.end();
+// The program that ran the command's work in a container or on another machine, where nothing here is about it;
+// "" if there was none. It may be below a shell or make.
+std::string runner_elsewhere(const RunOptions& options, const CommandRun& run) {
+  const auto typed = launched(options.command);
+  for (const auto* programs : {&typed, &run.programs})
+    if (const auto found = std::ranges::find_if(*programs, runs_elsewhere); found != programs->end())
+      return *found;
+  return "";
 }
 
 // What the command printed, as the reader of error logs sees it.
 Log log_of(const RunOptions& options, const CommandRun& run) {
-  Log log = explain_text(run.output);
+  Log log = explain_text(run.output.text);
   log.source =
       options.log.empty() ? say("output of {}", path_basename(options.command.front())) : options.log;
   log.alone = true;
@@ -82,11 +85,15 @@ Choice choose_interpreter(const RunOptions& options, const CommandRun& run) {
   if (auto own = interpreter_of_command(options.command);
       own && std::ranges::find(seen, own->path, &SeenInterpreter::path) == seen.end())
     seen.push_back(std::move(*own));
-  if (std::ranges::any_of(seen, &SeenInterpreter::other_root) ||
-      (seen.empty() && runs_in_another_place(options)))
+  const std::string runner = runner_elsewhere(options, run);
+  if (seen.empty() && !runner.empty())
+    return {std::nullopt, say("the command ran in a container or on another machine: only its output was "
+                              "examined; to examine that place too: {}",
+                              examined_there(runner))};
+  if (std::ranges::any_of(seen, &SeenInterpreter::other_root))
     return {std::nullopt,
             say("the command ran in a container or on another machine: only its output was examined")};
-  Choice choice{failing_interpreter(run.output, seen), ""};
+  Choice choice{failing_interpreter(run.output.text, seen), ""};
   if (!choice.interpreter && !seen.empty())
     choice.note = say("{} does not exist any more: only the output was examined", seen.front().path);
   return choice;
@@ -146,7 +153,7 @@ std::optional<Error> unwritable(const RunOptions& options) {
 
 void write_log(const RunOptions& options, const CommandRun& run) {
   if (options.log.empty()) return;
-  std::string text = run.output;
+  std::string text = run.output.text;
   if (options.redact) text = redacted(Error{Errc::Io, std::move(text), ""}, own_names()).message.english();
   if (const auto written = write_output(options.log, text); !written) report_error(written.error());
 }
@@ -170,9 +177,21 @@ void write_reports(const Report& report, const Look& look, int status) {
   });
 }
 
+// A failure that is to be explained.
+struct Failure {
+  const RunOptions& options;
+  const CommandRun& run;
+  Log log;
+  RanCommand command;
+  Look look;
+};
+
 // Redaction comes before judgement, so that no text of a finding can contain what was removed.
-Report report_on(const RunOptions& options, Snapshot snapshot) {
-  if (options.redact) snapshot = redacted(snapshot, own_names());
+Report report_on(const Failure& failure, Examined examined) {
+  Snapshot& snapshot = examined.facts.snapshot;
+  snapshot.command = failure.command;
+  snapshot.command->examined = snapshot.python.value.requested;
+  if (failure.options.redact) snapshot = redacted(snapshot, own_names());
   read_observations(snapshot);
   return diagnose(std::move(snapshot));
 }
@@ -183,62 +202,74 @@ void print_diagnosis(const Report& report, const std::string& note, const Look& 
   write_reports(report, look, kExitFindings);
 }
 
-void explain_error(const RunOptions& options, const CommandRun& run, Log log, const Look& look) {
-  print_rule(options, run, look);
+void explain_error(const Failure& failure) {
+  print_rule(failure.options, failure.run, failure.look);
   // Which package is missing is in the output and in the files: importing torch would cost seconds and add
   // nothing.
+  Log log = failure.log;
   const bool missing = !log.hits.empty() && log.hits.front().cause == "missing_python_dependency";
-  Examined examined =
-      examine(options, run, modules_of_error(log), missing ? ImportPolicy::Never : options.imports);
+  Examined examined = examine(failure.options, failure.run, modules_of_error(log),
+                              missing ? ImportPolicy::Never : failure.options.imports);
   log.alone = !examined.note.empty();
   examined.facts.snapshot.log = Probed<Log>::of(std::move(log));
-  print_diagnosis(report_on(options, std::move(examined.facts.snapshot)), examined.note, look);
+  const std::string note = examined.note;
+  print_diagnosis(report_on(failure, std::move(examined)), note, failure.look);
 }
 
-// For a failure that is not one of the installation: a line, and the files that were requested.
-void tell_no_fault(const RunOptions& options, const std::string& line, const Log& log, const Look& look) {
+// The files that were requested, for a failure of which only the output is examined.
+void write_output_reports(const Failure& failure) {
+  if (failure.look.wishes.empty()) return;
+  Examined output;
+  output.facts.snapshot.tool_version = kToolVersion;
+  output.facts.snapshot.log = Probed<Log>::of(failure.log);
+  write_reports(report_on(failure, std::move(output)), failure.look, kExitInconclusive);
+}
+
+// For a failure that is not one of the installation: a line, and the files.
+void tell_no_fault(const Failure& failure, const std::string& line) {
   progress_note(line);
-  if (look.wishes.empty()) return;
-  Snapshot snapshot;
-  snapshot.tool_version = kToolVersion;
-  snapshot.log = Probed<Log>::of(log);
-  write_reports(report_on(options, std::move(snapshot)), look, kExitInconclusive);
+  write_output_reports(failure);
 }
 
 // A crash is one of the installation if importing one of the modules crashes or fails by itself, or if their
 // files say so. Otherwise nobody is blamed.
-void explain_crash(const RunOptions& options, const CommandRun& run, const Log& log, const Look& look) {
-  const std::vector<std::string> modules = modules_of_crash(run);
-  if (modules.empty()) return tell_no_fault(options, no_fault_line(run, log), log, look);
-  print_rule(options, run, look);
-  Examined examined = examine(options, run, modules, options.imports);
-  const Report report = report_on(options, std::move(examined.facts.snapshot));
-  if (root(report) != nullptr) return print_diagnosis(report, examined.note, look);
+void explain_crash(const Failure& failure) {
+  const std::vector<std::string> modules = modules_of_crash(failure.run);
+  if (modules.empty())
+    return tell_no_fault(failure, tr(no_fault_line(failure.options.command, failure.run, failure.log)));
+  print_rule(failure.options, failure.run, failure.look);
+  Examined examined = examine(failure.options, failure.run, modules, failure.options.imports);
+  const std::string note = examined.note;
+  const Report report = report_on(failure, std::move(examined));
+  if (root(report) != nullptr) return print_diagnosis(report, note, failure.look);
   const std::string line =
-      options.imports == ImportPolicy::Never
+      failure.options.imports == ImportPolicy::Never
           ? say("the last modules that were loaded are {}: their files have no fault", join(modules))
           : say("the last modules that were loaded are {}: they import without a crash, so a call crashed, "
                 "and nothing points to the installation",
                 join(modules));
-  tell_no_fault(options, line, log, look);
+  tell_no_fault(failure, line);
 }
 
 void explain_failure(const RunOptions& options, const CommandRun& run) {
-  const Look look{{.color = wants_color(options.show.color, ::isatty(STDERR_FILENO) != 0, own_variable),
-                   .ascii = !locale_is_utf8(own_variable),
-                   .verbose = options.show.verbose,
-                   .quiet = options.show.quiet},
-                  absolute_wishes(options)};
+  Look look{{.color = wants_color(options.show.color, ::isatty(STDERR_FILENO) != 0, own_variable),
+             .ascii = !locale_is_utf8(own_variable),
+             .verbose = options.show.verbose,
+             .quiet = options.show.quiet},
+            absolute_wishes(options)};
   write_log(options, run);
-  if (run.within_line) std::cerr << "\n";
   Log log = log_of(options, run);
-  switch (kind_of_failure(run, log)) {
+  RanCommand command = command_facts(options.command, current_directory(), run, log);
+  const Failure failure{options, run, std::move(log), std::move(command), std::move(look)};
+  if (is_explained(run.output.text)) return write_output_reports(failure);
+  if (run.within_line) std::cerr << "\n";
+  switch (kind_of_failure(run, failure.log)) {
     case FailureKind::OfInstallation:
-      return explain_error(options, run, std::move(log), look);
+      return explain_error(failure);
     case FailureKind::Crash:
-      return explain_crash(options, run, log, look);
+      return explain_crash(failure);
     case FailureKind::OfProgram:
-      return tell_no_fault(options, no_fault_line(run, log), log, look);
+      return tell_no_fault(failure, tr(no_fault_line(options.command, run, failure.log)));
   }
 }
 

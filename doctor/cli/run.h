@@ -40,12 +40,21 @@ enum class FailureKind {
 };
 FailureKind kind_of_failure(const CommandRun& run, const Log& log);
 
+// The error of the output that decides; nullptr if the rules know none.
+const LogHit* root_hit(const Log& log);
+
 // The signal that ended the command, also if a shell has turned it into 128 + N; 0 for none.
 int signal_of(int status);
 // "exited with status 1", "was ended by signal 11 (Segmentation fault) in x.so"
-std::string end_in_words(const CommandRun& run);
+Message end_in_words(const CommandRun& run);
+// The same as a sentence, with what is known of the reason: the kernel's, an error's of the output that is no
+// fault of the installation, or that of a program such as timeout and docker.
+Message end_of_command(const std::vector<std::string>& words, const CommandRun& run, const Log& log);
 // The one line about a failure of the program.
-std::string no_fault_line(const CommandRun& run, const Log& log);
+Message no_fault_line(const std::vector<std::string>& words, const CommandRun& run, const Log& log);
+
+// Whether a scankit below the command has explained the failure already, on the same screen.
+bool is_explained(const std::string& output);
 
 // Gives the hits of the log the dotted names by which the doctor knows their modules ("torchvision._C").
 void name_modules(Log& log);
@@ -54,5 +63,7 @@ std::vector<std::string> modules_of_error(const Log& log);
 // The modules that a process may have crashed in: the one that the kernel's log names, else the ones that it
 // had loaded last.
 std::vector<std::string> modules_of_crash(const CommandRun& run);
+// The first of them if it is the file that the kernel's log names; "" otherwise.
+std::string module_of_crash_file(const CommandRun& run);
 
 }  // namespace scankit

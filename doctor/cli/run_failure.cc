@@ -7,8 +7,10 @@
 #include <cstring>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/cli/run.h"
 #include "doctor/run/failing_interpreter.h"
+#include "doctor/run/launchers.h"
 
 namespace scankit {
 namespace {
@@ -19,11 +21,26 @@ bool is_crash(int number) {
   return std::ranges::find(kCrashes, number) != kCrashes.end();
 }
 
-const LogHit* root_hit(const Log& log) {
-  return log.hits.empty() || log.hits.front().role != "root" ? nullptr : &log.hits.front();
+// Why it ended, as far as something says so; "" otherwise.
+Message reason_of_end(const std::vector<std::string>& words, const CommandRun& run, const Log& log) {
+  if (run.memory_kills > 0)
+    return message("the kernel killed {} of its processes because memory ran out", run.memory_kills);
+  if (run.memory_kills_of_machine > 0 && signal_of(run.status) == SIGKILL)
+    return message_n(run.memory_kills_of_machine,
+                     "meanwhile the kernel killed {} process of this machine because memory ran out",
+                     "meanwhile the kernel killed {} processes of this machine because memory ran out",
+                     run.memory_kills_of_machine);
+  const LogHit* root = root_hit(log);
+  if (root != nullptr && root->cause.empty()) return root->meaning;
+  if (!WIFEXITED(run.status)) return {};
+  return meaning_of_exit(words, WEXITSTATUS(run.status), run.output.text);
 }
 
 }  // namespace
+
+const LogHit* root_hit(const Log& log) {
+  return log.hits.empty() || log.hits.front().role != "root" ? nullptr : &log.hits.front();
+}
 
 int signal_of(int status) {
   if (WIFSIGNALED(status)) return WTERMSIG(status);
@@ -31,13 +48,13 @@ int signal_of(int status) {
   return code > 128 && code <= 128 + 31 ? code - 128 : 0;
 }
 
-std::string end_in_words(const CommandRun& run) {
+Message end_in_words(const CommandRun& run) {
   const int number = signal_of(run.status);
-  if (number == 0 && run.crashed_in.empty()) return say("exited with status {}", WEXITSTATUS(run.status));
+  if (number == 0 && run.crashed_in.empty()) return message("exited with status {}", WEXITSTATUS(run.status));
   if (number == 0)
-    return say("exited with status {} after a crash in {}", WEXITSTATUS(run.status), run.crashed_in);
-  if (run.crashed_in.empty()) return say("was ended by signal {} ({})", number, ::strsignal(number));
-  return say("was ended by signal {} ({}) in {}", number, ::strsignal(number), run.crashed_in);
+    return message("exited with status {} after a crash in {}", WEXITSTATUS(run.status), run.crashed_in);
+  if (run.crashed_in.empty()) return message("was ended by signal {} ({})", number, ::strsignal(number));
+  return message("was ended by signal {} ({}) in {}", number, ::strsignal(number), run.crashed_in);
 }
 
 // "Segmentation fault" in the output does not say whose fault it is: a C program of the user's prints the
@@ -58,17 +75,25 @@ FailureKind kind_of_failure(const CommandRun& run, const Log& log) {
   return import && root == nullptr ? FailureKind::OfInstallation : FailureKind::OfProgram;
 }
 
-std::string no_fault_line(const CommandRun& run, const Log& log) {
-  if (run.memory_kills > 0)
-    return say(
-        "the command {}: the kernel killed {} of its processes because memory ran out; nothing in the "
-        "output points to the installation",
-        end_in_words(run), run.memory_kills);
-  const LogHit* root = root_hit(log);
-  if (root != nullptr && root->cause.empty())
-    return say("the command {}: {}; nothing in its output points to the installation", end_in_words(run),
-               tr(root->meaning));
-  return say("the command {}; nothing in its output points to the installation", end_in_words(run));
+Message end_of_command(const std::vector<std::string>& words, const CommandRun& run, const Log& log) {
+  const Message reason = reason_of_end(words, run, log);
+  if (reason.empty()) return message("the command {}", end_in_words(run));
+  return message("the command {}: {}", end_in_words(run), reason);
+}
+
+Message no_fault_line(const std::vector<std::string>& words, const CommandRun& run, const Log& log) {
+  return message("{}; nothing in its output points to the installation", end_of_command(words, run, log));
+}
+
+// What it prints begins a line with its name, in any language. An error that came later is a new one.
+bool is_explained(const std::string& output) {
+  bool explained = false;
+  for (const std::string_view line : lines_of(output)) {
+    for (const std::string_view begin : {"scankit: ", "---- scankit: ", "──── scankit: "})
+      explained = explained || line.starts_with(begin);
+    if (line.find("Traceback (most recent call last)") != std::string_view::npos) explained = false;
+  }
+  return explained;
 }
 
 void name_modules(Log& log) {
@@ -96,6 +121,12 @@ std::vector<std::string> modules_of_crash(const CommandRun& run) {
   for (const std::string& file : files)
     if (const std::string module = module_of_file(file); !module.empty()) modules.push_back(module);
   return modules;
+}
+
+std::string module_of_crash_file(const CommandRun& run) {
+  if (run.crashed_in.empty() || modules_at_death(run.crashed_in, run.interpreters).empty()) return "";
+  const auto modules = modules_of_crash(run);
+  return modules.empty() ? "" : modules.front();
 }
 
 }  // namespace scankit

@@ -142,6 +142,27 @@ void clean_answer(Report& report, const Clean& clean) {
   }
 }
 
+// "HF_TOKEN" for "--hf-token"; "" for a word that is no option, or that has its value behind "=".
+std::string option_as_variable(std::string_view word) {
+  const auto name = word.find_first_not_of('-');
+  if (name == 0 || name == std::string_view::npos || word.find('=') != std::string_view::npos) return "";
+  std::string variable(word.substr(name));
+  for (char& c : variable) {
+    if (c == '-') c = '_';
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return variable;
+}
+
+// `--token abc` is two words of a command line: the first one tells what the second is.
+void hide_secret_words(Snapshot& facts) {
+  if (!facts.command) return;
+  auto& words = facts.command->words;
+  for (std::size_t i = 0; i + 1 < words.size(); ++i)
+    if (const std::string name = option_as_variable(words[i]); !name.empty() && names_a_secret(name))
+      words[i + 1] = TextRedactor::hidden();
+}
+
 Snapshot clean_snapshot(const Snapshot& snapshot, const TextRedactor& redactor, Json json) {
   for_each_string(json, "", [&](const std::string& key, std::string& text) {
     text = names_a_secret(key) && !text.empty() ? TextRedactor::hidden() : cleaned(redactor, key, text);
@@ -150,6 +171,7 @@ Snapshot clean_snapshot(const Snapshot& snapshot, const TextRedactor& redactor, 
   if (!facts) return Snapshot{};
   for (std::size_t i = 0; i < facts->exports.value.libraries.size(); ++i)
     facts->exports.value.libraries[i].names = snapshot.exports.value.libraries[i].names;
+  hide_secret_words(*facts);
   return *std::move(facts);
 }
 

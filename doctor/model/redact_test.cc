@@ -37,6 +37,21 @@ TEST(Redacted, KeepsGpusApartAndTheVariableThatNamesOne) {
   EXPECT_EQ(snapshot_to_json(clean).find("11111111"), std::string::npos);
 }
 
+TEST(Redacted, HidesWhatTheWordsOfACommandTell) {
+  Snapshot snapshot;
+  snapshot.command = RanCommand{.words = {"/home/alice/v/bin/python", "train.py", "--hf-token", "whatever",
+                                          "--lr", "0.1", "--token", "--password=hunter2"},
+                                .directory = "/home/alice/x",
+                                .interpreters = {{.path = "/home/alice/v/bin/python"}},
+                                .at = CommandPlace{.file = "/home/alice/x/train.py", .source = "alice()"}};
+  const RanCommand clean = *redacted(snapshot).command;
+  EXPECT_EQ(clean.words, (std::vector<std::string>{"/home/user/v/bin/python", "train.py", "--hf-token",
+                                                   "[redacted]", "--lr", "0.1", "--token", "[redacted]"}));
+  EXPECT_EQ(clean.directory, "/home/user/x");
+  EXPECT_EQ(clean.interpreters[0].path, "/home/user/v/bin/python");
+  EXPECT_EQ(clean.at->file, "/home/user/x/train.py");
+}
+
 TEST(Redacted, LeavesWordsThatAreFacts) {
   Snapshot snapshot;
   snapshot.modules = {"selective_scan_cuda"};

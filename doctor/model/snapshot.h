@@ -12,6 +12,7 @@
 #include "doctor/model/examined_files.h"
 #include "doctor/model/log.h"
 #include "doctor/model/packages.h"
+#include "doctor/model/ran_command.h"
 #include "doctor/model/sources.h"
 
 // Facts about one machine and one Python environment, as data. Probes fill it, checks read it,
@@ -289,6 +290,7 @@ struct Snapshot {
   Probed<std::vector<std::string>> reachable;  // sonames that the loader finds without any RPATH
   Probed<Exports> exports;                     // --with-exports
   Probed<Log> log;                             // an error log that was given to explain
+  std::optional<RanCommand> command;           // of `scankit run`
   Probed<Packages> packages;                   // around the modules
   Probed<std::vector<UnfinishedRepair>> repairs;
   Probed<std::vector<MissingRequirement>> missing_requirements;

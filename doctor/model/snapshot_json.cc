@@ -106,6 +106,10 @@ SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, fi
                facts)
 SCANKIT_FIELDS(LogLine, line, text)
 SCANKIT_FIELDS(Log, source, alone, bytes, lines, hits, built_for, unexplained)
+SCANKIT_FIELDS(CommandInterpreter, path, directory, other_root, modules)
+SCANKIT_FIELDS(CommandPlace, file, line, function, source, importing, module)
+SCANKIT_FIELDS(RanCommand, words, directory, exit_status, signal, end, duration_ms, output_bytes, output_cut,
+               memory_kills, memory_kills_of_machine, crashed_in, examined, programs, interpreters, at)
 SCANKIT_FIELDS(AuditedSymbol, name, version, owner, needed_by, flipped_exported_by)
 SCANKIT_FIELDS(AuditedLibrary, soname, needed_by)
 SCANKIT_FIELDS(AuditedVersion, library, version, needed_by)
@@ -131,8 +135,8 @@ SCANKIT_FIELDS(BrokenEnvironment, origin, path, reason, repair, command)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, packages_asked, environment, broken_environment, os, libc, libstdcxx,
                cpu, memory, disk, driver, gpus, toolkits, compilers, python, distributions, torch, extensions,
-               built_for, importers, observations, sources, build_tools, log, audit, reachable, exports,
-               packages, repairs, missing_requirements, package_importers)
+               built_for, importers, observations, sources, build_tools, log, command, audit, reachable,
+               exports, packages, repairs, missing_requirements, package_importers)
 
 namespace {
 using Json = nlohmann::json;

@@ -7,6 +7,7 @@
 #include "doctor/base/say.h"
 #include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
+#include "doctor/report/ran_command.h"
 #include "doctor/report/text.h"
 #include "doctor/report/words.h"
 
@@ -167,6 +168,9 @@ std::vector<Block> blocks_of(const Report& report) {
     blocks.push_back(section(say("Steps"), table_of(say("step"), say("result"), step_rows(report), as_text)));
   if (!report.findings.empty())
     blocks.push_back(section(say("Findings"), Problems{0, report.findings.size()}));
+  if (report.snapshot.command)
+    blocks.push_back(section(say("Command"), table_of(say("item"), say("value"),
+                                                      command_rows(*report.snapshot.command), as_code)));
   add_audit(blocks, report.snapshot);
   add_built_for(blocks, report.snapshot);
   blocks.push_back(section(say("Looked at"),

@@ -9,6 +9,7 @@
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
+#include "doctor/report/ran_command.h"
 #include "doctor/report/words.h"
 
 namespace scankit {
@@ -173,6 +174,7 @@ std::string doctor_json(const Report& report) {
             {"target", target(report.snapshot)},
             {"verdict", verdict_word(report)},
             {"root", nullptr}};
+  if (!drift && !gate && report.snapshot.command) json["command"] = command_json(*report.snapshot.command);
   if (drift) json["compared_with"] = compared_with(report);
   if (gate) {
     json["policy"] = report.compared_with.empty() ? Json(nullptr) : Json(report.compared_with[0].second);

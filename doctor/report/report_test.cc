@@ -12,6 +12,7 @@
 
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/fixes.h"
+#include "doctor/report/ran_command.h"
 #include "doctor/report/text.h"
 #include "doctor/report/words.h"
 
@@ -211,6 +212,38 @@ TEST(DoctorJson, KeepsToItsSchema) {
       for (const Json& entry : json["audit"]) same_keys(entry, schema["properties"]["audit"]["items"]);
     for (const Json& entry : json["built_for"]) same_keys(entry, schema["properties"]["built_for"]["items"]);
   }
+}
+
+TEST(DoctorJson, HasTheCommandOfRunAsItsSchemaSays) {
+  const Json schema =
+      Json::parse(read(SCANKIT_SOURCE_DIR "/doctor/report/schema/doctor-1.json"))["properties"]["command"];
+  const auto has_exactly = [](const Json& value, const Json& described) {
+    EXPECT_EQ(value.size(), described["properties"].size());
+    EXPECT_EQ(described["required"].size(), described["properties"].size());
+    for (const auto& [key, unused] : value.items()) EXPECT_TRUE(described["properties"].contains(key)) << key;
+  };
+  Report report = report_of("torch_symbols_resolve.drifted");
+  EXPECT_FALSE(Json::parse(doctor_json(report)).contains("command"));
+  report.snapshot.command = RanCommand{.words = {"python", "a b.py"},
+                                       .directory = "/w",
+                                       .signal = 11,
+                                       .end = "it crashed",
+                                       .duration_ms = 1500,
+                                       .output_bytes = 9,
+                                       .interpreters = {{.path = "/v/bin/python", .modules = {"/v/a.so"}}},
+                                       .at = CommandPlace{.file = "a b.py", .line = 3, .importing = true}};
+  const Json command = Json::parse(doctor_json(report))["command"];
+  has_exactly(command, schema);
+  has_exactly(command["output"], schema["properties"]["output"]);
+  has_exactly(command["at"], schema["properties"]["at"]["oneOf"][1]);
+  has_exactly(command["interpreters"][0], schema["properties"]["interpreters"]["items"]);
+  EXPECT_EQ(command["exit_status"], nullptr);
+  EXPECT_EQ(command["signal_name"], "SIGSEGV");
+  EXPECT_EQ(command["at"]["module"], nullptr);
+  EXPECT_EQ(command["argv"], Json::array({"python", "a b.py"}));
+  const auto rows = command_rows(*report.snapshot.command);
+  EXPECT_EQ(rows[0].second, "python 'a b.py'");
+  EXPECT_EQ(rows[4].second, "importing at a b.py:3");
 }
 
 TEST(DoctorJson, HoldsForBytesThatAreNotUtf8) {

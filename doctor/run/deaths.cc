@@ -42,16 +42,21 @@ std::vector<std::string> counters() {
     files.push_back(path_normalize(base + parts[2] + "/" + file));
     files.push_back(path_join(base, file));
   }
-  files.emplace_back("/proc/vmstat");
   return files;
 }
 
 }  // namespace
 
-std::uint64_t out_of_memory_kills() {
+MemoryKills out_of_memory_kills() {
+  MemoryKills kills;
+  kills.machine = oom_kill_line(text_of("/proc/vmstat")).value_or(0);
   for (const std::string& file : counters())
-    if (const auto kills = oom_kill_line(text_of(file))) return *kills;
-  return 0;
+    if (const auto counted = oom_kill_line(text_of(file))) {
+      kills.group = *counted;
+      return kills;
+    }
+  kills.group = kills.machine;
+  return kills;
 }
 
 std::vector<pid_t> pids_in(const std::string& output) {
@@ -78,12 +83,22 @@ std::optional<std::string> crash_in_line(const std::string& line, const std::vec
   return name.empty() ? std::nullopt : std::optional(name);
 }
 
+// mm/oom_kill.c: "Memory cgroup out of memory: Killed process 41 (python) total-vm:...", and the same with
+// "Out of memory" for the whole machine.
+bool memory_kill_in_line(const std::string& line, const std::vector<pid_t>& pids) {
+  constexpr std::string_view kKilled = "Killed process ";
+  const auto killed = line.find(kKilled);
+  if (killed == std::string::npos || line.find("ut of memory: ") == std::string::npos) return false;
+  const long pid = std::strtol(line.c_str() + killed + kKilled.size(), nullptr, 10);
+  return std::ranges::find(pids, static_cast<pid_t>(pid)) != pids.end();
+}
+
 // Each read(2) of /dev/kmsg gives one record: "PRIORITY,SEQUENCE,MICROSECONDS,FLAGS;TEXT". The last crash
 // counts.
-std::optional<std::string> file_of_crash(const std::vector<pid_t>& pids, double since) {
+KernelDeaths deaths_in_kernel_log(const std::vector<pid_t>& pids, double since) {
   const Descriptor log(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  std::optional<std::string> file;
-  if (log.get() < 0) return file;
+  KernelDeaths deaths;
+  if (log.get() < 0) return deaths;
   constexpr int kMostRecords = 100'000;
   std::array<char, 8192> record{};
   for (int i = 0; i < kMostRecords; ++i) {
@@ -93,9 +108,11 @@ std::optional<std::string> file_of_crash(const std::vector<pid_t>& pids, double 
     const std::string text(record.data(), static_cast<std::size_t>(got));
     const auto fields = split(text.substr(0, text.find(';')), ",");
     if (fields.size() < 3 || std::strtod(fields[2].c_str(), nullptr) < since * 1e6) continue;
-    if (auto found = crash_in_line(text.substr(0, text.find('\n')), pids)) file = std::move(found);
+    const std::string line = text.substr(0, text.find('\n'));
+    if (auto found = crash_in_line(line, pids)) deaths.crashed_in = *std::move(found);
+    if (memory_kill_in_line(line, pids)) ++deaths.memory_kills;
   }
-  return file;
+  return deaths;
 }
 
 }  // namespace scankit

@@ -10,17 +10,25 @@
 // What the kernel knows of a death that leaves no traceback.
 namespace scankit {
 
-// How many processes of this control group (version 1 or 2), or of the machine where the group does not
-// count, were killed because memory ran out.
-std::uint64_t out_of_memory_kills();
+// How many processes were killed because memory ran out.
+struct MemoryKills {
+  std::uint64_t group = 0;  // of our control group (version 1 or 2); of the machine where that does not count
+  std::uint64_t machine = 0;  // of the machine, with all control groups
+};
+MemoryKills out_of_memory_kills();
 
-// The file, without its directory, in which one of these processes crashed, as the kernel's log has it:
-// "segfault at ... in selective_scan_cuda.so[...]". Nothing if the log is not readable or does not say.
-// `since`: seconds of CLOCK_MONOTONIC.
-std::optional<std::string> file_of_crash(const std::vector<pid_t>& pids, double since);
+// What the kernel's log has of some processes.
+struct KernelDeaths {
+  std::string crashed_in;          // the file of the last crash, without its directory; "" for none
+  std::uint64_t memory_kills = 0;  // those of them that were killed because memory ran out
+};
+// Nothing if the log is not readable. `since`: seconds of CLOCK_MONOTONIC.
+KernelDeaths deaths_in_kernel_log(const std::vector<pid_t>& pids, double since);
 // The processes that a program's own report of a death names: "local_rank: 0 (pid: 41) of binary" (torchrun).
 std::vector<pid_t> pids_in(const std::string& output);
-// The same as file_of_crash(), of one line of the log.
+// Of one line of the kernel's log: the file in which one of these processes crashed ("segfault at ... in
+// selective_scan_cuda.so[...]"), and whether one of them was killed because memory ran out.
 std::optional<std::string> crash_in_line(const std::string& line, const std::vector<pid_t>& pids);
+bool memory_kill_in_line(const std::string& line, const std::vector<pid_t>& pids);
 
 }  // namespace scankit

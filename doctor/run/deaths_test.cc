@@ -35,10 +35,23 @@ TEST(PidsIn, AreThoseOfTorchrun) {
   EXPECT_EQ(pids_in("pid: x, pid: 99999999999999999999, pid: -3, pid: "), std::vector<pid_t>{});
 }
 
+TEST(MemoryKillInLine, NamesOurProcess) {
+  const std::string group =
+      "3,1,9,-;Memory cgroup out of memory: Killed process 3600 (python) total-vm:2831348kB, UID:0";
+  EXPECT_TRUE(memory_kill_in_line(group, {7, 3600}));
+  EXPECT_FALSE(memory_kill_in_line(group, {360, 36000}));
+  EXPECT_TRUE(memory_kill_in_line("3,1,9,-;Out of memory: Killed process 41 (cicc) total-vm:1kB", {41}));
+  EXPECT_FALSE(memory_kill_in_line("6,1,9,-;watchdog: Killed process 41 (cicc)", {41}));
+  EXPECT_FALSE(memory_kill_in_line("", {41}));
+}
+
 TEST(OutOfMemoryKills, IsReadWithoutAnError) {
-  const auto before = out_of_memory_kills();
-  EXPECT_GE(out_of_memory_kills(), before);
-  EXPECT_EQ(file_of_crash({::getpid()}, 0), std::nullopt);
+  const MemoryKills before = out_of_memory_kills(), after = out_of_memory_kills();
+  EXPECT_GE(after.group, before.group);
+  EXPECT_GE(after.machine, before.machine);
+  const KernelDeaths deaths = deaths_in_kernel_log({::getpid()}, 0);
+  EXPECT_EQ(deaths.crashed_in, "");
+  EXPECT_EQ(deaths.memory_kills, 0u);
 }
 
 }  // namespace

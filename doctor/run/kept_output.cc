@@ -80,6 +80,11 @@ std::string KeptOutput::text() const {
   return first_ + "\n[... " + std::to_string(end_at - first_ends) + " bytes were not kept ...]\n" + end;
 }
 
+bool KeptOutput::is_cut() const {
+  const std::uint64_t end_at = total_ - ring_.size();
+  return end_at > 0 && (!found_ || first_at_ > 0 || first_at_ + first_.size() < end_at);
+}
+
 char KeptOutput::last() const {
   if (ring_.empty()) return '\n';
   return ring_[(at_ + ring_.size() - 1) % ring_.size()];

@@ -18,6 +18,8 @@ class KeptOutput {
   // Everything, or the first error and the end with a line between them that says how much is missing.
   std::string text() const;
   std::uint64_t bytes() const { return total_; }
+  // Whether a part of the stream is missing in text().
+  bool is_cut() const;
   // The last byte; '\n' if there is none.
   char last() const;
 

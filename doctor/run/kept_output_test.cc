@@ -72,5 +72,19 @@ TEST(KeptOutput, MemoryIsBounded) {
             KeptOutput::kEnd + KeptOutput::kFirstError + KeptOutput::kBeforeError + 100);
 }
 
+TEST(KeptOutput, KnowsWhetherSomethingIsMissing) {
+  KeptOutput output;
+  output.append(std::string(KeptOutput::kEnd, 'x'));
+  EXPECT_FALSE(output.is_cut());
+  output.append("y");
+  EXPECT_TRUE(output.is_cut());
+  // The first error and the end meet: nothing is missing until more comes than both keep.
+  KeptOutput error;
+  error.append("Traceback (most recent call last)\n" + std::string(KeptOutput::kEnd, 'x'));
+  EXPECT_FALSE(error.is_cut());
+  error.append(std::string(KeptOutput::kFirstError + KeptOutput::kBeforeError, 'x'));
+  EXPECT_TRUE(error.is_cut());
+}
+
 }  // namespace
 }  // namespace scankit

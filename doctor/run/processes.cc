@@ -20,7 +20,7 @@ namespace scankit {
 namespace {
 
 // Limits on what a command with many processes may make us remember and read.
-constexpr std::size_t kInterpreters = 16, kPids = 64, kProcesses = 1024, kModules = 256;
+constexpr std::size_t kInterpreters = 16, kPrograms = 64, kPids = 64, kProcesses = 1024, kModules = 256;
 constexpr std::size_t kEnvironment = 256u << 10, kMappings = 4u << 20;
 constexpr std::chrono::milliseconds kLongestPause{250};
 
@@ -175,13 +175,22 @@ int ProcessSampler::interpreter_of(pid_t pid, const std::string& file) {
   return static_cast<int>(interpreters_.size()) - 1;
 }
 
+void ProcessSampler::note_program(const std::string& file) {
+  std::string name = path_basename(file);
+  if (programs_.size() < kPrograms && std::ranges::find(programs_, name) == programs_.end())
+    programs_.push_back(std::move(name));
+}
+
 // A process is one program after the other: /proc/PID/exe changes with execve(2).
 void ProcessSampler::look_at(pid_t pid) {
   const std::string file = link_target(proc(pid, "exe"));
   if (file.empty()) return;
   if (known_.size() > 4 * kProcesses) known_.clear();
   Known& known = known_[pid];
-  if (known.file != file) known = {file, interpreter_of(pid, file), 0};
+  if (known.file != file) {
+    known = {file, interpreter_of(pid, file), 0};
+    note_program(file);
+  }
   if (known.interpreter < 0) return;
   SeenInterpreter& seen = interpreters_[static_cast<std::size_t>(known.interpreter)];
   if (std::ranges::find(seen.pids, pid) == seen.pids.end()) seen.pids.push_back(pid);

@@ -31,6 +31,8 @@ class ProcessSampler {
   // hundred times what this look took, so that no more than one percent of a core is used.
   std::chrono::milliseconds look();
   const std::vector<SeenInterpreter>& interpreters() const { return interpreters_; }
+  // The names of all programs that were seen, in that order: "make", "ninja", "docker". At most 64.
+  const std::vector<std::string>& programs() const { return programs_; }
 
  private:
   struct Known {
@@ -39,6 +41,7 @@ class ProcessSampler {
     std::uint64_t pages = 0;  // size when its mappings were last read
   };
   void look_at(pid_t pid);
+  void note_program(const std::string& file);
   int interpreter_of(pid_t pid, const std::string& file);
   std::vector<pid_t> descendants() const;
 
@@ -46,6 +49,7 @@ class ProcessSampler {
   std::chrono::milliseconds next_{5};
   std::map<pid_t, Known> known_;
   std::vector<SeenInterpreter> interpreters_;
+  std::vector<std::string> programs_;
 };
 
 // The interpreter that starting `words` would run first: the command itself, or what the first line of a

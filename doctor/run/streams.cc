@@ -78,18 +78,20 @@ int relay(int fd, const struct stat& info, Streams& streams) {
 
 // The end of a file that the command wrote. Our descriptor may be open for writing only, so it is opened
 // again through /proc; where the user may not read it, nothing is known of it.
-std::string end_of(const DirectFile& file) {
+KeptText end_of(const DirectFile& file) {
   const Descriptor fd(
       ::open(("/proc/self/fd/" + std::to_string(file.descriptor)).c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
-  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) return "";
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) return {};
   const auto size = static_cast<std::uint64_t>(info.st_size);
-  if (size <= file.from) return "";
-  const std::uint64_t length = std::min<std::uint64_t>(size - file.from, KeptOutput::kEnd);
-  std::string bytes(static_cast<std::size_t>(length), '\0');
-  const ssize_t got = ::pread(fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(size - length));
-  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return bytes;
+  if (size <= file.from) return {};
+  KeptText kept{"", size - file.from, size - file.from > KeptOutput::kEnd};
+  const std::uint64_t length = std::min<std::uint64_t>(kept.bytes, KeptOutput::kEnd);
+  kept.text.resize(static_cast<std::size_t>(length));
+  const ssize_t got =
+      ::pread(fd.get(), kept.text.data(), kept.text.size(), static_cast<off_t>(size - length));
+  kept.text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return kept;
 }
 
 // Bytes read at once, and written at once: a pipe for which poll(2) reports POLLOUT takes PIPE_BUF bytes
@@ -171,19 +173,21 @@ void mirror_terminal_modes(RelayedStream& stream) {
   ::tcsetattr(stream.outer, TCSANOW, &outer);
 }
 
-std::string kept_text(const Streams& streams) {
-  std::string text;
-  const auto add = [&](const std::string& more) {
-    if (!text.empty() && text.back() != '\n') text += '\n';
-    text += more;
+KeptText kept_text(const Streams& streams) {
+  KeptText all;
+  const auto add = [&](const KeptText& more) {
+    if (!all.text.empty() && all.text.back() != '\n') all.text += '\n';
+    all.text += more.text;
+    all.bytes += more.bytes;
+    all.cut = all.cut || more.cut;
   };
   for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     for (const DirectFile& file : streams.files)
       if (file.descriptor == descriptor) add(end_of(file));
     for (const RelayedStream& stream : streams.relayed)
-      if (stream.outer == descriptor) add(stream.kept.text());
+      if (stream.outer == descriptor) add({stream.kept.text(), stream.kept.bytes(), stream.kept.is_cut()});
   }
-  return text;
+  return all;
 }
 
 bool ends_within_line(const Streams& streams) {

@@ -56,7 +56,12 @@ void copy_terminal_sizes(Streams& streams);
 void mirror_terminal_modes(RelayedStream& stream);
 
 // What can be known of the output, standard output first: of streams that were relayed and of files.
-std::string kept_text(const Streams& streams);
+struct KeptText {
+  std::string text;
+  std::uint64_t bytes = 0;  // of the whole output, as far as it was seen
+  bool cut = false;         // a part of it was not kept
+};
+KeptText kept_text(const Streams& streams);
 
 // Whether the screen's cursor is in the middle of a line that the command has begun.
 bool ends_within_line(const Streams& streams);

@@ -182,7 +182,7 @@ void watch(Watched& watched, ProcessSampler& sampler, int signals) {
 
 std::variant<CommandRun, NotStarted> run_command(const std::vector<std::string>& words) {
   const double since = monotonic_now();
-  const std::uint64_t kills = out_of_memory_kills();
+  const MemoryKills kills = out_of_memory_kills();
   const HeardSignals heard = hear_signals();
   Watched watched;
   watched.streams = open_streams();
@@ -199,17 +199,19 @@ std::variant<CommandRun, NotStarted> run_command(const std::vector<std::string>&
   CommandRun run;
   run.status = *watched.status;
   run.interrupted = watched.interrupted;
-  for (const RelayedStream& stream : watched.streams.relayed) {
-    run.reader_gone = run.reader_gone || stream.lost;
-    run.bytes += stream.kept.bytes();
-  }
+  run.reader_gone = std::ranges::any_of(watched.streams.relayed, &RelayedStream::lost);
+  run.seconds = monotonic_now() - since;
   leave_relay(watched.streams);
   if (run.status == 0) return run;
   run.within_line = ends_within_line(watched.streams);
   run.output = kept_text(watched.streams);
   run.interpreters = sampler.interpreters();
-  run.memory_kills = out_of_memory_kills() - kills;
-  if (const auto file = file_of_crash(all_pids(watched, sampler, run.output), since)) run.crashed_in = *file;
+  run.programs = sampler.programs();
+  const MemoryKills now = out_of_memory_kills();
+  const auto deaths = deaths_in_kernel_log(all_pids(watched, sampler, run.output.text), since);
+  run.crashed_in = deaths.crashed_in;
+  run.memory_kills = std::max(deaths.memory_kills, now.group - kills.group);
+  if (run.memory_kills == 0) run.memory_kills_of_machine = now.machine - kills.machine;
   return run;
 }
 

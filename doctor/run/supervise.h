@@ -16,11 +16,15 @@ struct CommandRun {
   bool interrupted = false;  // somebody sent it a signal to end: ^C, kill, a scheduler
   bool reader_gone = false;  // nobody reads its output any more
   bool within_line = false;  // the screen's cursor is within a line
-  std::uint64_t bytes = 0;   // of its output that passed through us
-  std::string output;        // what was kept of it
+  double seconds = 0;        // from its start to its end
+  // The following is only known of a command that failed.
+  KeptText output;
   std::vector<SeenInterpreter> interpreters;
-  std::uint64_t memory_kills = 0;  // processes that were killed meanwhile because memory ran out
-  std::string crashed_in;          // the file in which a process crashed, as the kernel's log names it
+  std::vector<std::string> programs;  // names of the programs that were seen running
+  // Processes that were killed meanwhile because memory ran out: those of the command, and, if none of them
+  // is known to be one, those of the machine.
+  std::uint64_t memory_kills = 0, memory_kills_of_machine = 0;
+  std::string crashed_in;  // the file in which a process crashed, as the kernel's log names it
 };
 
 // Runs the user's command as if it had been typed without scankit, and waits until it has ended. What it
