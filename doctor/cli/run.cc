@@ -261,7 +261,7 @@ void explain_failure(const RunOptions& options, const CommandRun& run) {
   Log log = log_of(options, run);
   RanCommand command = command_facts(options.command, current_directory(), run, log);
   const Failure failure{options, run, std::move(log), std::move(command), std::move(look)};
-  if (is_explained(run.output.text)) return write_output_reports(failure);
+  if (is_explained(options.command, run.output.text)) return write_output_reports(failure);
   if (run.within_line) std::cerr << "\n";
   switch (kind_of_failure(run, failure.log)) {
     case FailureKind::OfInstallation:

@@ -53,8 +53,8 @@ Message end_of_command(const std::vector<std::string>& words, const CommandRun& 
 // The one line about a failure of the program.
 Message no_fault_line(const std::vector<std::string>& words, const CommandRun& run, const Log& log);
 
-// Whether a scankit below the command has explained the failure already, on the same screen.
-bool is_explained(const std::string& output);
+// Whether a scankit that is the command, or below it, has explained the failure already on the same screen.
+bool is_explained(const std::vector<std::string>& words, const std::string& output);
 
 // Gives the hits of the log the dotted names by which the doctor knows their modules ("torchvision._C").
 void name_modules(Log& log);

@@ -86,7 +86,8 @@ Message no_fault_line(const std::vector<std::string>& words, const CommandRun& r
 }
 
 // What it prints begins a line with its name, in any language. An error that came later is a new one.
-bool is_explained(const std::string& output) {
+bool is_explained(const std::vector<std::string>& words, const std::string& output) {
+  if (launched(words).back() == "scankit") return true;
   bool explained = false;
   for (const std::string_view line : lines_of(output)) {
     for (const std::string_view begin : {"scankit: ", "---- scankit: ", "──── scankit: "})
