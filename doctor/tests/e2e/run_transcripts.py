@@ -166,7 +166,7 @@ def ninja(stage):
     return ["-q", "--", "ninja"]
 
 
-@story("srun", "The tasks are no processes of srun's, so only the output is examined. The line before the verdict shows how to examine "
+@story("srun", "srun does not start the tasks itself, so only the output is examined. The line before the verdict shows how to examine "
        "the node.")
 def srun(stage):
     stage.write("train.py", IMPORT)

@@ -264,7 +264,7 @@ def test_container_behind_helpers(run, work):
 
 @pytest.mark.ctest(labels="matrix;e2e;slurm", timeout=300)
 def test_srun(scankit, broken, work):
-    """A real Slurm: the tasks are no processes of srun's, so the output is all there is; scankit behind srun sees the node."""
+    """A real Slurm: srun does not start the tasks itself, so the output is all there is; scankit behind srun sees the node."""
     (work / "train.py").write_text(IMPORT)
     (work / "kill.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
     script = f"""
