@@ -3,7 +3,7 @@
 
 #include <sys/wait.h>
 
-#include "doctor/cli/run_failure.h"
+#include "doctor/cli/run.h"
 #include "doctor/run/failing_interpreter.h"
 #include "doctor/run/python_place.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/text.h"
-#include "doctor/report/json.h"
+#include "doctor/report/doctor_document.h"
 
 namespace scankit {
 namespace {
