@@ -69,7 +69,9 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
   if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem",
                              "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
                              "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
-    if (torch_itself)
+    // These are linked by torch, and by hardly any extension.
+    if (torch_itself || starts_with_any(name, {"libcudnn.so", "libcusparseLt", "libcufile", "libcupti",
+                                               "libnvshmem", "libnccl.so"}))
       return verdict("torch_incomplete", "likely",
                      message("torch itself needs {}, which is not where torch looks", name),
                      message("the nvidia-* wheels that torch's metadata pins, compared with the installed "
@@ -79,7 +81,7 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                    "torch.version.cuda", {"torch_incomplete"});
   }
   // GNU's and Intel's OpenMP and Fortran libraries are parts of torch's own packages.
-  if (torch_itself || name.starts_with("libiomp5"))
+  if (torch_itself || starts_with_any(name, {"libiomp5", "libmkl_", "libgfortran", "libopenblas"}))
     return verdict("torch_incomplete", torch_itself ? "likely" : "possible",
                    message("torch itself needs {}, which is not where torch looks", name),
                    message("the files of torch/lib compared with torch's RECORD"));
@@ -120,7 +122,7 @@ Judged judge_wheel(const Captures& captures) {
 
 Judged judge_header(const Captures& captures) {
   std::string header;
-  for (const char* name : {"header", "header2", "header3"})
+  for (const char* name : {"header", "header2", "header3", "header4", "header5"})
     if (header.empty()) header = capture(captures, name);
   const std::string base = path_basename(header);
   Judged judged;
@@ -130,7 +132,11 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("host_compiler_unsupported", "likely",
                      message("this compiler has no <{}>: it is too old", header),
                      message("the compiler's version"));
-  else if (header == "torch/extension.h" || header == "torch/library.h" || header == "torch/all.h")
+  else if (starts_with_any(base, {"cuda_fp8", "cuda_fp6", "cuda_fp4", "cuda_bf16", "cudaTypedefs"}))
+    judged = verdict("old_cuda_toolkit", "likely", message("this CUDA toolkit has no {} yet", header),
+                     "nvcc -V", {"cuda_headers_missing"});
+  else if (header == "torch/extension.h" || header == "torch/library.h" || header == "torch/all.h" ||
+           starts_with_any(header, {"torch/csrc/stable/", "torch/headeronly/"}))
     judged = verdict("torch_too_old_for_sources", "likely",
                      message("the installed torch does not have {} yet", header),
                      message("torch.__version__ of the Python that builds"));
@@ -142,9 +148,13 @@ Judged judge_header(const Captures& captures) {
                      message("nvcc -V, and the CUDA release that the project documents"),
                      {"cuda_headers_missing"});
   else if (starts_with_any(
-               header, {"google/", "sparsehash/", "boost/", "Eigen/",      "eigen3/",  "opencv2/", "GL/",
-                        "EGL/",    "GLFW/",       "X11/",   "infiniband/", "libaio.h", "numa.h",   "zlib.h",
-                        "png.h",   "jpeglib.h",   "mpi.h",  "ffi.h",       "openssl/", "tbb/",     "omp.h"}))
+               header,
+               {"google/", "sparsehash/", "boost/",  "Eigen/",      "eigen3/",    "opencv2/", "GL/",
+                "EGL/",    "GLFW/",       "X11/",    "infiniband/", "libaio.h",   "numa.h",   "zlib.h",
+                "png.h",   "jpeglib.h",   "mpi.h",   "ffi.h",       "openssl/",   "tbb/",     "omp.h",
+                "bzlib.h", "crypt.h",     "cblas.h", "lapacke.h",   "sndfile.h",  "libav",    "graphviz/",
+                "std",     "bits/",       "sys/",    "limits.h",    "features.h", "gnu/",     "linux/",
+                "asm/",    "c++config"}))
     judged = verdict("system_headers_missing", "certain",
                      message("{} belongs to a system library whose development files are missing", header));
   else if (base == "cudnn.h" || base == "cudnn_version.h")
@@ -156,7 +166,27 @@ Judged judge_header(const Captures& captures) {
                      message("the installed torch has no header {}", header),
                      message("the torch release that the sources were written for"));
   else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
-           starts_with_any(header, {"cutlass/", "cute/", "glm/", "third_party/", "cudnn_frontend"}))
+           ends_with_any(header, {".cuh", ".inl"}) ||
+           starts_with_any(header, {"cutlass",
+                                    "cute/",
+                                    "glm/",
+                                    "third",
+                                    "extern",
+                                    "submodules/",
+                                    "deps/",
+                                    "cudnn_frontend",
+                                    "../",
+                                    "./",
+                                    "src/",
+                                    "pybind11/",
+                                    "fmt/",
+                                    "spdlog/",
+                                    "nlohmann/",
+                                    "kernel",
+                                    "nvbench/",
+                                    "cccl/",
+                                    "composable_kernel",
+                                    "ck/"}))
     judged = verdict("sdist_missing_csrc", "likely",
                      message("{} belongs to the sources themselves and does not exist", header),
                      message("whether the checkout has its submodules, or the archive its csrc directory"));
@@ -167,9 +197,9 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("cuda_headers_missing", "certain", message("the CUDA toolkit has no {}", header));
   else
     judged = verdict(
-        "", "certain",
+        "system_headers_missing", "possible",
         message("the header {} is missing, which belongs neither to torch nor to CUDA nor to Python", header),
-        message("the package that provides it"));
+        message("the package that provides it"), {"sdist_missing_csrc"});
   judged.more["header"] = header;
   return judged;
 }
@@ -194,6 +224,8 @@ Judged judge(const std::string& kind, const Captures& captures, const Surroundin
   if (kind == "version") return judge_version(captures);
   if (kind == "library") return judge_library(captures, around);
   if (kind == "module") return judge_module(captures, around);
+  if (kind == "name") return judge_name(captures);
+  if (kind == "call") return judge_call(captures, around);
   if (kind == "wheel") return judge_wheel(captures);
   if (kind == "header") return judge_header(captures);
   if (kind == "xformers") return judge_xformers(captures);

@@ -25,12 +25,15 @@ struct Surroundings {
   bool building = false;         // a set-up script, a build back end or a compiler is at work
   bool program = false;          // the innermost frame is a file of the user's, and nothing is being built
   bool importing_torch = false;  // the innermost frame is torch's own __init__
+  std::string caller;            // the file of the innermost frame that is not of torch's modules
 };
 
 Judged judge_symbol(const Captures& captures);
 Judged judge_library(const Captures& captures, const Surroundings& around);
 Judged judge_version(const Captures& captures);
 Judged judge_module(const Captures& captures, const Surroundings& around);
+Judged judge_name(const Captures& captures);
+Judged judge_call(const Captures& captures, const Surroundings& around);
 Judged judge_wheel(const Captures& captures);
 Judged judge_header(const Captures& captures);
 Judged judge_xformers(const Captures& captures);

@@ -28,7 +28,11 @@ bool is_built_by_a_project(std::string_view last) {
                               "libnatten",
                               "fused_weight_gradient_mlp_cuda",
                               "pointgroup_ops",
-                              "core_cc"};
+                              "core_cc",
+                              "tinycudann_bindings",
+                              "exllamav2_ext",
+                              "gptqmodel_exllama_kernels",
+                              "transformer_engine_torch"};
   return std::ranges::find(kNames, last) != kNames.end();
 }
 
@@ -48,18 +52,53 @@ bool is_of_a_program(std::string_view name) {
 bool looks_compiled(std::string_view module) {
   const auto dot = module.rfind('.');
   const std::string_view last = dot == std::string_view::npos ? module : module.substr(dot + 1);
-  return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_ops_cuda"}) ||
-         starts_with_any(last, {"_C", "_ext", "_cuda"}) || last.find("_cuda_") != std::string_view::npos ||
-         is_built_by_a_project(last);
+  return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_cpu", "_lib", "_backend",
+                              "_backends", "Backend", "_plugin", "_bindings"}) ||
+         starts_with_any(last, {"_C", "_ext", "_cuda", "cuda_", "DCN"}) ||
+         last.find("_cuda_") != std::string_view::npos || is_built_by_a_project(last);
+}
+
+// A top-level name of one underscore is a compiled module beside a package, unless it is one of Python's own.
+bool is_private_module(std::string_view name) {
+  return name.starts_with('_') && name.find('.') == std::string_view::npos &&
+         !starts_with_any(name, {"_ctypes", "_sqlite3", "_lzma", "_bz2", "_tkinter", "_curses", "_ssl",
+                                 "_hashlib", "_posixshmem", "_distutils_hack", "__"});
 }
 
 bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
+
+// Packages of Python itself, of which names were removed over the years: a package that still uses one is older
+// than the interpreter.
+bool is_of_python(std::string_view top) {
+  constexpr std::array kNames{"collections", "typing",    "inspect",      "asyncio",   "fractions",
+                              "math",        "importlib", "configparser", "ast",       "unittest",
+                              "cgi",         "imp",       "gettext",      "platform",  "time",
+                              "base64",      "xml",       "dataclasses",  "functools", "pipes",
+                              "formatter",   "parser",    "binascii",     "logging"};
+  return std::ranges::find(kNames, top) != kNames.end();
+}
+
+// Names that torch gained in a release from which projects then took them: without them torch is too old.
+bool came_with_newer_torch(std::string_view name) {
+  constexpr std::array kNames{
+      "HIP_HOME",          "ROCM_HOME",         "IS_HIP_EXTENSION", "_get_cxx11_abi", "custom_op",
+      "register_fake",     "register_kernel",   "triton_op",        "wrap_triton",    "flex_attention",
+      "create_block_mask", "sdpa_kernel",       "init_device_mesh", "DeviceMesh",     "fully_shard",
+      "custom_fwd",        "custom_bwd",        "parametrizations", "is_compiling",   "opaque_object",
+      "infer_schema",      "register_autograd", "py_sym_types",     "SDPBackend",     "StateDictType"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+// Names that only the forks of mamba_ssm have, which Vim, LocalMamba and their descendants contain.
+bool is_of_a_fork(std::string_view name) {
+  return starts_with_any(name, {"mamba_inner_fn_no_out_proj", "bimamba_inner"});
+}
 
 }  // namespace
 
 // Decides by the name of a module that Python did not find (ModuleNotFoundError).
 Judged judge_module(const Captures& captures, const Surroundings& around) {
-  const std::string name = capture(captures, "name");
+  const std::string name = captures.contains("name") ? capture(captures, "name") : capture(captures, "name2");
   const auto top = name.substr(0, name.find('.'));
   Judged judged;
   if (name == "torch" && around.building)
@@ -98,7 +137,7 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                 message("{} is a variant that another project builds; mamba-ssm has no module of that name",
                         name),
                 message("which selective_scan_cuda* files are installed"), {"module_not_built"});
-  else if (looks_compiled(name))
+  else if (looks_compiled(name) || is_private_module(name))
     judged = verdict("module_not_built", "likely",
                      message("this Python has no file of the compiled module {}", name),
                      message("the files of that name on sys.path, and their .cpython-3XY tags"),
@@ -117,16 +156,76 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged = verdict("missing_python_dependency", "likely",
                      message("the Python package {} is not installed", name),
                      message("which Python ran: sys.executable"));
-  else if (top == "mamba_ssm" || top == "timm" || top == "mmcv" || top == "mmdet" || top == "natten" ||
-           top == "torchvision" || top == "flash_attn" || top == "diffusers" || top == "numpy")
+  // Python found the package, or it would have named that: the part is of another release.
+  else
     judged = verdict("package_releases_differ", "likely",
                      message("the installed {} has no part {}: the program needs another release", top, name),
                      message("the release of {}", top), {"fork_needed"});
-  else
-    judged = verdict("", "certain", message("the installed {} has no part {}", top, name),
-                     message("the release of {}", top));
   judged.more["module"] = name;
   return judged;
+}
+
+// Decides by a name that a package does not have, imported from it or asked of it. `place` is where Python found
+// the package, "" where the log does not say it.
+Judged judge_name(const Captures& captures) {
+  const auto either = [&](const std::string& one, const std::string& other) {
+    return capture(captures, one).empty() ? capture(captures, other) : capture(captures, one);
+  };
+  const std::string name = either("name", "name2"), package = either("package", "package2");
+  const std::string place = capture(captures, "place");
+  const auto top = package.substr(0, package.find('.'));
+  const bool installed = place.find("-packages") != std::string::npos;
+  const auto lacks = [&](std::string cause, std::string sure, std::vector<std::string> others = {}) {
+    return verdict(std::move(cause), std::move(sure),
+                   message("the installed {} has no {}, which is used from it", package, name),
+                   message("the release of {}, and the one that its caller names", top), std::move(others));
+  };
+  Judged judged;
+  if (package == "torch._C" && name.starts_with("_cuda_"))
+    judged = verdict("cpu_only_torch", "likely", message("this torch has no CUDA part: {}", name),
+                     "torch.version.cuda", {"torch_incomplete"});
+  else if (package == "torch" && name == "_C")
+    judged = verdict("torch_incomplete", "likely",
+                     message("torch's Python files were found without its compiled part"),
+                     message("whether the current directory contains a directory named torch"));
+  else if (looks_compiled(name) || (looks_compiled(package) && package != "torch._C"))
+    judged = verdict("module_not_built", "likely",
+                     message("the compiled part of {} is missing, or was built without {}", top, name),
+                     message("the files next to {}/__init__.py", top), {"package_releases_differ"});
+  else if (top == "transformers")
+    judged = lacks("transformers_incompatible", "certain");
+  else if (package == "torch.utils._pytree")
+    judged = verdict("transformers_incompatible", "likely",
+                     message("this transformers needs a newer torch: torch has no {}", name),
+                     message("the releases of torch and transformers"));
+  else if (top == "triton")
+    judged = lacks("triton_incompatible", "certain");
+  else if (top == "pkg_resources" || top == "setuptools" || top == "distutils" || top == "pkgutil")
+    judged = verdict("setuptools_parts_missing", "certain",
+                     message("{} no longer has {}, which the build uses", package, name));
+  else if (is_of_a_fork(name))
+    judged = lacks("fork_needed", "likely", {"package_releases_differ"});
+  else if (top == "torch" && came_with_newer_torch(name))
+    judged = lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});
+  else if (is_of_a_program(top) && !installed)
+    judged = verdict("", "certain", message("the program's own {} has no {}", package, name));
+  else
+    judged = lacks("package_releases_differ",
+                   installed || is_of_python(top) || top == "torch" ? "likely" : "possible",
+                   {"transformers_incompatible"});
+  return judged;
+}
+
+// Decides by a call that Python refused. The arguments are the caller's: if that is an installed package, it was
+// written for another release of what it calls. A program that calls wrongly is no fault of the installation.
+Judged judge_call(const Captures& captures, const Surroundings& around) {
+  const std::string function = capture(captures, "function");
+  if (around.caller.find("-packages/") == std::string::npos)
+    return verdict("", "certain", message("{} is called with arguments that it does not accept", function));
+  return verdict("package_releases_differ", "possible",
+                 message("{} calls {} with arguments that the installed release does not accept",
+                         around.caller.substr(around.caller.rfind("-packages/") + 10), function),
+                 message("the releases of both packages"), {"transformers_incompatible"});
 }
 
 }  // namespace scankit

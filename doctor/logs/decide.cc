@@ -104,6 +104,8 @@ std::vector<LogHit> decide(LogState state) {
   for (std::size_t i = 0; i < state.errors.size(); ++i)
     if (i != root && told.insert(state.errors[i].hit.cause + state.errors[i].hit.text).second)
       hits.push_back(state.errors[i].hit);
+  // A warning answers a log in which nothing failed. Elsewhere it only distracts.
+  if (state.failed) std::erase_if(state.clues, [](const LogHit& clue) { return clue.role == "warning"; });
   for (LogHit& clue : state.clues)
     if (told.insert(clue.cause + clue.text).second) hits.push_back(std::move(clue));
   // The root stays in front; everything else is in the order of the log.

@@ -15,6 +15,7 @@
 #include "doctor/logs/built_for.h"
 #include "doctor/logs/decide.h"
 #include "doctor/logs/lines.h"
+#include "doctor/logs/tracebacks.h"
 #include "doctor/model/redact_text.h"
 
 namespace scankit {
@@ -24,7 +25,6 @@ constexpr std::size_t kBefore = 40;  // lines that `after` and the surroundings 
 // Of each end of the log: the first errors and the last ones are kept, whatever comes between.
 constexpr std::size_t kErrors = 64;
 constexpr std::size_t kUnexplained = 8;
-constexpr std::uint64_t kTail = 30;   // lines that a message may go on behind the last line of its traceback
 constexpr std::size_t kPrompts = 64;  // different ones
 constexpr std::size_t kShown = 1000;  // characters of a line that are kept
 
@@ -41,62 +41,7 @@ Message filled(const std::string& text, const Captures& captures) {
   return text.empty() ? Message() : Message(text, "", 0, std::move(values));
 }
 
-// The line as the rules read it: compilers quote names as their language does, and U+2018 to U+201D are three
-// bytes each, where a pattern expects one.
-std::string with_plain_quotes(const std::string& text) {
-  std::string plain;
-  plain.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto third = i + 2 < text.size() ? static_cast<unsigned char>(text[i + 2]) : 0u;
-    if (text[i] != '\xe2' || text[i + 1] != '\x80' || third < 0x98 || third > 0x9d) {
-      plain += text[i];
-      continue;
-    }
-    plain += third < 0x9c ? '\'' : '"';
-    i += 2;
-  }
-  return plain;
-}
-
 }  // namespace
-
-// Follows Python's tracebacks, also where pip, loggers or progress bars indent them. The column of
-// "Traceback" is the column at which the exception is printed; lines in between are indented further.
-class Tracebacks {
- public:
-  void line(std::uint64_t number, const std::string& text) {
-    if (text.find("During handling of the above exception") != std::string::npos ||
-        text.find("The above exception was the direct cause") != std::string::npos) {
-      chained_ = true;
-      return;
-    }
-    const auto head = text.find("Traceback (most recent call last)");
-    // A traceback after one of the two connecting lines continues the chain.
-    if (head != std::string::npos) {
-      if (!chained_) ++chain_;
-      chained_ = false;
-      column_ = head;
-      inside_ = true;
-      return;
-    }
-    if (!inside_) return;
-    // Deeper lines are frames and source lines. The first line at the column ends the traceback:
-    // the exception.
-    if (text.size() <= column_ || text[column_] == ' ') return;
-    inside_ = false;
-    ended_ = number;
-  }
-  // The number of the traceback that the line belongs to, 0 for none. A message may continue for some
-  // lines after the exception.
-  std::uint64_t chain(std::uint64_t number) const {
-    return chain_ > 0 && (inside_ || number - ended_ <= kTail) ? chain_ : 0;
-  }
-
- private:
-  std::uint64_t chain_ = 0, ended_ = 0;
-  std::size_t column_ = 0;
-  bool inside_ = false, chained_ = false;
-};
 
 // Takes the log line by line. Each line is matched once, against all rules together.
 struct Explainer::State {
@@ -112,8 +57,8 @@ struct Explainer::State {
 
   void take(std::uint64_t line, const std::string& text) {
     if (text.empty()) return;
-    const std::string plain = with_plain_quotes(text);
-    tracebacks.line(line, text);
+    const std::string plain = matcher().as_rules_read(text);
+    tracebacks.line(line, plain);
     keep_prompts(text);
     bool explained = false;
     // The rules come in the order of the table. After a match, further clues still count, but no second
@@ -131,7 +76,7 @@ struct Explainer::State {
         seen.failed = explained = true;
         continue;
       }
-      if (rule.role == "fatal" && explained) continue;
+      if ((rule.role == "fatal" || rule.role == "warning") && explained) continue;
       note(rule, index, line, text, plain);
       explained = true;
     }
@@ -165,16 +110,22 @@ struct Explainer::State {
     return false;
   }
 
-  // What the lines before the error show. The last "File" line before it is the innermost frame, but for
-  // those of ctypes, by which torch's __init__ and many packages open their libraries.
+  // What the lines before the error show. The last frame before it is the innermost one, but for those of
+  // ctypes, by which torch's __init__ and many packages open their libraries.
   Surroundings surroundings() const {
     Surroundings around;
     for (const std::string& earlier : before) {
       if (matcher().looks_like_build(earlier)) around.building = true;
-      if (earlier.find("File \"") != std::string::npos && earlier.find("/ctypes/") == std::string::npos) {
-        around.importing_torch = earlier.find("/torch/__init__.py\"") != std::string::npos;
-        around.program = earlier.find(".py\", line ") != std::string::npos;
+      const std::string frame = matcher().frame(earlier);
+      if (!frame.empty() && frame.find("/ctypes/") == std::string::npos) {
+        around.importing_torch = frame.ends_with("/torch/__init__.py");
+        around.program = frame.ends_with(".py");
       }
+      // Where a log was shortened, the statement may be all that is left of the frame.
+      if (earlier.find("from torch._C import") != std::string::npos ||
+          earlier.find("_load_global_deps") != std::string::npos)
+        around.importing_torch = true;
+      if (!frame.empty() && frame.find("/torch/nn/modules/") == std::string::npos) around.caller = frame;
     }
     around.program = around.program && !around.building;
     return around;
@@ -187,7 +138,7 @@ struct Explainer::State {
     Captures captures = matcher().captures(index, plain);
     LogHit hit{.rule = rule.id,
                .cause = rule.cause,
-               .role = rule.role == "clue" ? "clue" : "other",
+               .role = rule.role == "fatal" ? "other" : rule.role,
                .sure = rule.sure,
                .line = line,
                .text = text.substr(0, kShown),
@@ -219,8 +170,10 @@ struct Explainer::State {
     if (captures.contains("exported_by") || captures.contains("exported_with_other_string_abi_by"))
       torch_names.take(hit.file, capture(captures, "symbol"));
     captures.erase("quote");
+    // Python prints what a destructor raised and goes on: it follows from something else.
+    if (tracebacks.ignored(line)) hit.sure = "possible";
     for (const auto& [name, value] : captures) hit.facts.push_back({name, value.substr(0, kShown)});
-    if (rule.role == "clue") {
+    if (rule.role != "fatal") {
       if (seen.clue_rules.insert(rule.id).second) seen.clues.push_back(std::move(hit));
       return;
     }

@@ -178,6 +178,72 @@ TEST(Logs, KeepErrorsThatNoRuleKnows) {
   EXPECT_EQ(log.unexplained[0].line, 2u);
 }
 
+// Docker build, srun, CI and torchrun put something before each line, of a width that may change.
+TEST(Logs, AreReadBehindThePrefixesOfProgramsThatPassThemOn) {
+  const auto frames = [](const std::string& before, const std::string& later) {
+    return root_of(
+        before + "Traceback (most recent call last):\n" + before +
+        "  File \"/v/lib/python3.11/site-packages/torch/__init__.py\", line 409, in <module>\n" + later +
+        "    from torch._C import *\n" + later +
+        "ImportError: libcupti.so.12: cannot open shared object file: No such file or directory\n");
+  };
+  EXPECT_EQ(frames("#12 9.876 ", "#12 10.01 "), "torch_incomplete");
+  EXPECT_EQ(frames("0: ", "0: "), "torch_incomplete");
+  EXPECT_EQ(frames("2026-11-26T08:00:00.1234567Z ", "2026-11-26T08:00:01.1Z "), "torch_incomplete");
+  EXPECT_EQ(frames("[rank0]: ", "[rank0]: "), "torch_incomplete");
+}
+
+// rich draws a box around the frames; the exception follows below it.
+TEST(Logs, ReadTracebacksInBoxes) {
+  EXPECT_EQ(
+      root_of("ModuleNotFoundError: No module named 'einops'\n"
+              "╭───── Traceback (most recent call last) ─────╮\n"
+              "│ /v/site-packages/torch/__init__.py:409 in <module> │\n"
+              "╰──────────────────────────────────────────────╯\n"
+              "ImportError: libcufile.so.0: cannot open shared object file: No such file or directory\n"),
+      "torch_incomplete");
+}
+
+// What a destructor raises follows from the error that the program ended with.
+TEST(Logs, PassOverExceptionsThatPythonIgnores) {
+  EXPECT_EQ(root_of("/usr/bin/ld: cannot find -lcurand\n"
+                    "Exception ignored in: <function DeepSpeedCPUAdam.__del__ at 0x7f>\n"
+                    "Traceback (most recent call last):\n  File \"a.py\", line 102, in __del__\n"
+                    "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'\n"),
+            "link_library_missing");
+}
+
+// glibc's catalogues translate the words, but neither the order nor the names.
+TEST(Logs, OfTheLoaderAreReadInAnyLanguage) {
+  EXPECT_EQ(root_of("ImportError: /x/m.so: nicht definiertes Symbol: _ZN3c104cuda9SetDeviceEi\n"),
+            "torch_version_mismatch");
+  EXPECT_EQ(root_of("ImportError: /x/m.so: 未定義シンボル: _ZN3c104cuda9SetDeviceEi\n"),
+            "torch_version_mismatch");
+  EXPECT_EQ(root_of("/lib64/libc.so.6: Version »GLIBC_2.34« nicht gefunden (von /x/y.so benötigt)\n"),
+            "glibc_too_old");
+  EXPECT_EQ(root_of("libcudart.so.11.0: 공유 오브젝트 파일을 열 수 없습니다: 그런 파일이 없습니다\n"),
+            "missing_cudart");
+}
+
+// The same words from an installed package and from the user's own program.
+TEST(Logs, AskWhoMadeTheCallThatPythonRefuses) {
+  const auto refused = [](const std::string& file) {
+    return root_of("Traceback (most recent call last):\n  File \"" + file +
+                   "\", line 3, in f\n    Client(proxies=None)\n"
+                   "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'\n");
+  };
+  EXPECT_EQ(refused("/v/lib/python3.11/site-packages/gradio/app.py"), "package_releases_differ");
+  EXPECT_EQ(refused("/home/me/train.py"), "");
+}
+
+TEST(Logs, KeepWarningsOfARunThatWentOn) {
+  const std::string warning = "UserWarning: TORCH_CUDA_ARCH_LIST is not set, all archs\n";
+  const Log fine = explain_text(warning + "epoch 1\n");
+  ASSERT_EQ(fine.hits.size(), 1u);
+  EXPECT_EQ(fine.hits[0].role, "warning");
+  EXPECT_TRUE(explain_text(warning + "ZeroDivisionError: division by zero\n").hits.empty());
+}
+
 TEST(Logs, OfRandomBytesNeitherCrashNorGrow) {
   std::mt19937 random(7);
   const std::vector<std::string> words = {"undefined symbol: ",
@@ -209,10 +275,10 @@ TEST(Logs, OfRandomBytesNeitherCrashNorGrow) {
 
 TEST(LogRules, AreWellFormed) {
   std::set<std::string> ids;
-  const std::set<std::string> roles = {"fatal", "clue", "wrapper", "boundary"},
+  const std::set<std::string> roles = {"fatal", "clue", "warning", "wrapper", "boundary"},
                               sure = {"certain", "likely", "possible"},
-                              kinds = {"",       "symbol", "version", "library",
-                                       "module", "wheel",  "header",  "xformers"};
+                              kinds = {"",      "symbol", "version",  "library", "module",
+                                       "wheel", "header", "xformers", "name",    "call"};
   for (const LogRule& rule : log_rules()) {
     EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
     EXPECT_TRUE(roles.contains(rule.role) && sure.contains(rule.sure) && kinds.contains(rule.classify))

@@ -117,6 +117,24 @@ constexpr const char* kBuild =
     "bdist_wheel|Building wheel|pip-build-env|cpp_extension|build_ext|Preparing metadata|pip-req-build|"
     "pip-install-";
 
+// What programs that pass a log on put before each line: docker build ("#12 3.456 "), CI and loggers (a time, a
+// level), srun and mpirun (the rank), torchrun, ray and vllm (the process), docker compose (the service), rich
+// (the frame of its box).
+constexpr const char* kPrefix =
+    "(?:#\\d{1,4} +(?:\\d+\\.\\d+ )?"
+    "|\\[?\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?(?:Z|[+-]\\d\\d:?\\d\\d)?\\]?[ ,:|-]+"
+    "|\\[?\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?\\]?[ |]+"
+    "|(?:INFO|WARNING|ERROR|CRITICAL)\\s+(?:\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d |\\| +\\S+ - "
+    ")(?:\\[[\\w./-]+:\\d+\\] ?)?"
+    "|\\d{1,4}: |\\[\\d+,\\d+\\]<std(?:err|out)>: ?"
+    "|\\[(?:rank|default|worker)\\d+\\]:? ?"
+    "|\\((?:[\\w@.-]+ )+(?:rank=\\d+ )?pid=\\d+[^)]*\\) ?"
+    "|[\\w.-]+[-_]\\d+ +\\| "
+    "|│ ?)";
+// A frame of a traceback as Python, IPython and rich print it, with the file as its group.
+constexpr const char* kFrame =
+    "(?:^|[\\s\"'])(/[^\\s\"':]*\\.py|~/[^\\s\"':]*\\.py)(?:[\"']?, line \\d|:\\d+|\\(\\d+\\)| in )";
+
 re2::RE2::Options options() {
   re2::RE2::Options options;
   // Bytes, not characters: patterns and lines are UTF-8 alike, and no line can be malformed.
@@ -139,7 +157,9 @@ std::unique_ptr<re2::RE2> compile(const std::string& pattern) {
 Matcher::Matcher()
     : set_(std::make_unique<re2::RE2::Set>(options(), re2::RE2::UNANCHORED)),
       error_(compile(kError)),
-      build_(compile(kBuild)) {
+      build_(compile(kBuild)),
+      frame_(compile(kFrame)),
+      prefix_(compile(kPrefix)) {
   for (const LogRule& rule : log_rules()) {
     patterns_.push_back(compile(rule.pattern));
     after_.push_back(rule.after.empty() ? nullptr : compile(rule.after));
@@ -179,6 +199,34 @@ Captures Matcher::captures(int rule, const std::string& line) const {
 bool Matcher::after_matches(int rule, const std::string& line) const {
   const auto& after = after_[static_cast<std::size_t>(rule)];
   return after == nullptr || re2::RE2::PartialMatch(line, *after);
+}
+
+std::string Matcher::frame(const std::string& line) const {
+  std::string file;
+  // Most lines of a log are no frames, and the search for a substring is much cheaper.
+  if (line.find(".py") != std::string::npos) re2::RE2::PartialMatch(line, *frame_, &file);
+  return file;
+}
+
+// Compilers quote names as their language does, and U+2018 to U+201D are three bytes each, where a pattern
+// expects one. Prefixes are removed for the patterns that are bound to the start of a line, and because their
+// width may change within a traceback.
+std::string Matcher::as_rules_read(const std::string& text) const {
+  re2::StringPiece rest(text);
+  while (!rest.empty() && re2::RE2::Consume(&rest, *prefix_)) {
+  }
+  std::string plain;
+  plain.reserve(rest.size());
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    const auto third = i + 2 < rest.size() ? static_cast<unsigned char>(rest[i + 2]) : 0u;
+    if (rest[i] != '\xe2' || rest[i + 1] != '\x80' || third < 0x98 || third > 0x9d) {
+      plain += rest[i];
+      continue;
+    }
+    plain += third < 0x9c ? '\'' : '"';
+    i += 2;
+  }
+  return plain;
 }
 
 const Matcher& matcher() {

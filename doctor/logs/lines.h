@@ -49,6 +49,8 @@ class LineCutter {
 class Matcher {
  public:
   Matcher();
+  // The line with plain quotation marks, and without the prefixes of programs that pass a log on.
+  std::string as_rules_read(const std::string& text) const;
   // Indices of the rules whose pattern the line matches, in the order of the table.
   std::vector<int> match(const std::string& line) const;
   Captures captures(int rule, const std::string& line) const;
@@ -57,10 +59,13 @@ class Matcher {
   bool looks_like_error(const std::string& line) const { return re2::RE2::PartialMatch(line, *error_); }
   bool looks_like_build(const std::string& line) const { return re2::RE2::PartialMatch(line, *build_); }
 
+  // The file of a frame of a traceback, "" if the line is none.
+  std::string frame(const std::string& line) const;
+
  private:
   std::unique_ptr<re2::RE2::Set> set_;
   std::vector<std::unique_ptr<re2::RE2>> patterns_, after_;
-  std::unique_ptr<re2::RE2> error_, build_;
+  std::unique_ptr<re2::RE2> error_, build_, frame_, prefix_;
 };
 const Matcher& matcher();
 

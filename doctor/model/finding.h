@@ -111,7 +111,7 @@ struct Outcome {
   std::string check;  // kebab-case id
   Message question;
   CheckState state = CheckState::Passed;
-  Message why;                    // NotApplicable, Unknown, Crashed: the fact that decides it
+  Message why;  // NotApplicable, Unknown, Crashed: the fact that decides it; Passed: a remark, or ""
   bool could_hide_error = false;  // Unknown: makes the verdict unknown
   std::vector<Finding> findings;
   std::vector<Message> not_checked;  // parts of the question that had nothing to look at, one line each

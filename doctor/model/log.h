@@ -15,9 +15,10 @@ struct LogFact {
   std::string name, value;  // "symbol": "_ZN3c10...", "soname": "libcudart.so.12"
 };
 struct LogHit {
-  std::string rule;                       // id of a row of knowledge/log_rules.yaml
-  std::string cause;                      // slug; "" for an error that is no fault of the installation
-  std::string role;                       // "root", "other" (another error), "clue" (explains one)
+  std::string rule;   // id of a row of knowledge/log_rules.yaml
+  std::string cause;  // slug; "" for an error that is no fault of the installation
+  std::string
+      role;  // "root", "other" (another error), "clue" (explains one), "warning" (of a run that goes on)
   std::string sure;                       // "certain", "likely", "possible"
   std::uint64_t line = 0;                 // from 1
   std::string text;                       // the line, cleaned
