@@ -30,6 +30,7 @@ struct CheckResult {
   std::vector<Message>
       unknown;  // broken or undecidable in a way that no catalogued cause covers, one line each
   std::vector<Message> not_checked;  // parts that had nothing to look at, one line each
+  std::vector<Message> remarks;      // what to say although nothing is wrong, one line each
 };
 
 // One statement about the environment, true if the environment is healthy. `run` is a pure function of

@@ -92,6 +92,8 @@ extern const Check kLogExplained{
             const auto cause = cause_from_slug(hit.cause);
             if (!cause && hit.role == "root")
               result.unknown.push_back(message("line {} of the log: {}", hit.line, hit.meaning));
+            if (hit.role == "warning")
+              result.remarks.push_back(message("line {} of the log: {}", hit.line, hit.meaning));
             if (!cause) continue;
             Finding finding = log_finding(snapshot, log, i, *cause);
             const bool ended = hit.role == "root";
@@ -99,7 +101,8 @@ extern const Check kLogExplained{
             root = root || ended;
             result.findings.push_back(std::move(finding));
           }
-          if (!root && result.unknown.empty())
+          const bool only_warnings = !result.remarks.empty() && log.unexplained.empty();
+          if (!root && result.unknown.empty() && !only_warnings)
             result.unknown.push_back(
                 log.unexplained.empty()
                     ? message("no line of the log is an error that scankit knows")

@@ -160,7 +160,7 @@ Outcome run_check(const Check& check, const Snapshot& snapshot) {
     const auto state = !outcome.findings.empty() ? CheckState::Found
                        : !result.unknown.empty() ? CheckState::Unknown
                                                  : CheckState::Passed;
-    end(state, clauses_of(result.unknown));
+    end(state, clauses_of(state == CheckState::Passed ? result.remarks : result.unknown));
     // A check with a finding can also leave something open.
     outcome.could_hide_error = !result.unknown.empty();
     return outcome;

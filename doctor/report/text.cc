@@ -247,7 +247,9 @@ void print_questions(Page& page, const std::vector<std::string>& questions) {
 void print_open_questions(Page& page, const Report& report) {
   Grouped grouped;
   for (const Outcome& outcome : report.outcomes) {
-    if (outcome.why.empty() || outcome.state == CheckState::NotApplicable) continue;
+    if (outcome.why.empty() || outcome.state == CheckState::NotApplicable ||
+        outcome.state == CheckState::Passed)
+      continue;
     const bool crashed = outcome.state == CheckState::Crashed;
     const std::string why = crashed ? say("the check itself failed: {}", tr(outcome.why)) : tr(outcome.why);
     grouped.add(outcome.could_hide_error ? why : say("{} (the observed imports hide no error here)", why),
@@ -286,6 +288,13 @@ void print_passed(Page& page, const Report& report) {
   page.gap();
   for (const Outcome& outcome : report.outcomes)
     if (outcome.state == CheckState::Passed) page.marked(0, kGood, "", tr(outcome.question));
+}
+
+// What a check says although nothing is wrong: a warning of the log that may be ignored.
+void print_remarks(Page& page, const Report& report) {
+  for (const Outcome& outcome : report.outcomes)
+    if (outcome.state == CheckState::Passed && !outcome.why.empty())
+      page.gap().marked(0, kNote, "", tr(outcome.why));
 }
 
 void print_verdict(Page& page, const Report& report) {
@@ -331,6 +340,7 @@ void print_body(Page& page, const Report& report) {
   }
   for (const Finding& finding : report.findings) print_finding(page, finding, report);
   print_open_questions(page, report);
+  print_remarks(page, report);
   print_not_checked(page, report);
   if (page.verbose()) print_passed(page, report);
 }

@@ -161,6 +161,7 @@ std::string verdict_line(const Report& report) {
   if (cause != nullptr) return broken_line(cause->cause);
   if (unknown) return say("it is not known whether the environment works");
   if (report.verdict == Verdict::Broken) return say("the environment is broken");
+  if (report.snapshot.log.value.alone) return say("the log shows no error");
   return report.snapshot.observations.present() ? say("the environment is healthy")
                                                 : say("the environment is healthy, according to its files");
 }
