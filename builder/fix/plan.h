@@ -154,7 +154,7 @@ std::string plan_json(const PlanView& view, const FixOutcome& outcome);
 // `statement` must work afterwards.
 struct ModelPackage {
   std::string_view distribution, module, statement;
-  std::string_view skip, force;  // what their setup.py reads
+  std::string_view skip, force, keep;  // what their setup.py reads
 };
 // By the requirement's name; null for any other package.
 const ModelPackage* model_package(const std::string& requirement);

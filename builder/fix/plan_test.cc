@@ -204,6 +204,8 @@ TEST(Plan, APackageWithoutItsCudaBuildStandsOnOurModule) {
   ASSERT_EQ(packages->commands.size(), 3u);  // the tools of its build, itself, what it depends on
   const auto& variables = packages->commands[1].environment;
   EXPECT_NE(std::ranges::find(variables, "MAMBA_SKIP_CUDA_BUILD=TRUE"), variables.end());
+  // Releases since July 2026 read this one instead, and the shell that starts scankit may have it set.
+  EXPECT_NE(std::ranges::find(variables, "MAMBA_KEEP_CUDA_BUILD=FALSE"), variables.end());
   EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
 }
 

@@ -123,7 +123,7 @@ SCANKIT_FIELDS(SourceTree, folder, name, asked, build_file, homepage, unpacked_a
                wants_ninja, generates, fetches_wheel, renames_wheel, own_helpers, has_pyproject,
                avoids_isolation, build_requires, modules, cuda, has_kernels, sources, missing, standards,
                archs, passes_archs, sets_arch_list, asks_gpu, minimum_cuda, type_dispatch, lost_headers,
-               cuda_headers, full_headers, not_read)
+               cuda_headers, full_headers, not_read, opt_in, opt_in_name, opted_in)
 SCANKIT_FIELDS(CudaHeader, name, path)
 SCANKIT_FIELDS(HostCompiler, role, path, kind, version, chosen_by)
 SCANKIT_FIELDS(BuildPlace, role, path, free, device)

@@ -48,6 +48,10 @@ struct SourceTree {
   std::vector<SourceFact> cuda_headers;     // first use of each CUDA header that sources or torch include
   bool full_headers = false;                // a kernel includes torch/extension.h
   std::vector<Message> not_read;            // "FILE: why"
+  // The switch around the CUDA extension that is off unless its variable says TRUE, as the file names both:
+  // MAMBA_KEEP_CUDA_BUILD and KEEP_CUDA_BUILD. "" for none.
+  std::string opt_in, opt_in_name;
+  bool opted_in = false;  // the variable says TRUE here
 };
 
 struct CudaHeader {

@@ -59,6 +59,8 @@ Message needs_no_cuda(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   if (tree.cuda.empty()) return message("{} builds nothing for CUDA", tree.build_file);
   if (!snapshot.torch.value.hip.empty()) return message("torch is a ROCm build");
+  if (!tree.opt_in.empty() && !tree.opted_in)
+    return message("{} builds for CUDA only where {}=TRUE is set", place(tree.cuda[0]), tree.opt_in);
   // Lines that build for CUDA but may not run are no reason for an error.
   if (in_force(snapshot, tree.cuda).empty())
     return message("whether {} builds for CUDA here: its conditions could not be evaluated",
@@ -92,7 +94,9 @@ std::string build_command(const Snapshot& snapshot, const std::string& variables
   const Python& python = snapshot.python.value;
   const SourceTree& tree = snapshot.sources.value;
   const std::string folder = shell_quoted(tree.folder);
-  const std::string before = variables.empty() ? "" : variables + " ";
+  // Without its switch the build would succeed, and leave the module out.
+  const std::string opt_in = tree.opt_in.empty() ? "" : tree.opt_in + "=TRUE ";
+  const std::string before = opt_in + (variables.empty() ? "" : variables + " ");
   if (tree.build_file != "setup.py")
     return before + "cmake -S " + folder + " -B " + shell_quoted(tree.folder + "/build");
   const std::string program = shell_quoted(python.requested.empty() ? python.executable : python.requested);
@@ -243,6 +247,8 @@ std::optional<bool> word_holds(const Snapshot& snapshot, std::string_view word) 
   const auto has = [&](std::string_view part) { return word.find(part) != std::string_view::npos; };
   if (word == "True" || word == "IS_LINUX") return true;
   if (word == "False" || word == "IS_WINDOWS" || word == "IS_MACOS") return false;
+  const SourceTree& tree = snapshot.sources.value;
+  if (!tree.opt_in_name.empty() && word == tree.opt_in_name) return tree.opted_in;
   if (word == "CUDA_HOME") return !tools.cuda_home.empty();
   if (word == "torch.version.cuda" && snapshot.torch.present()) return !torch.cuda.empty();
   if (word == "torch.version.hip" && snapshot.torch.present()) return !torch.hip.empty();

@@ -178,6 +178,23 @@ TEST(BuildQueries, WriteAnArchitectureAsTorchDoes) {
   EXPECT_EQ(major_of("13"), "13");
 }
 
+// Without its variable such a build leaves the CUDA part out, and needs no nvcc.
+TEST(BuildQueries, FollowASwitchThatIsOffByItself) {
+  Snapshot here = machine();
+  EXPECT_EQ(build_command(here).find("=TRUE"), std::string::npos);
+  here.sources.value.opt_in = "MAMBA_KEEP_CUDA_BUILD";
+  here.sources.value.opt_in_name = "KEEP_CUDA_BUILD";
+  here.sources.value.cuda = {
+      {.file = "setup.py", .line = 4, .value = "CUDAExtension", .guards = {"KEEP_CUDA_BUILD"}}};
+  expect(here, {{"KEEP_CUDA_BUILD", "no"}});
+  EXPECT_EQ(needs_no_cuda(here).english(),
+            "setup.py:4 builds for CUDA only where MAMBA_KEEP_CUDA_BUILD=TRUE is set");
+  EXPECT_TRUE(build_command(here, "CUDA_HOME=/c").starts_with("MAMBA_KEEP_CUDA_BUILD=TRUE CUDA_HOME=/c "));
+  here.sources.value.opted_in = true;
+  expect(here, {{"KEEP_CUDA_BUILD", "yes"}});
+  EXPECT_EQ(needs_no_cuda(here), Message());
+}
+
 // The folder was not named: what is built there is an error only where somebody misses it.
 TEST(BuildFinding, IsAWarningWhereWhatItBuildsIsInstalled) {
   Snapshot here = machine();

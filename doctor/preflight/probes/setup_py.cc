@@ -227,6 +227,31 @@ void read_minimum(const SetupText& setup, Reading& reading, unsigned line, Sourc
   }
 }
 
+// `KEEP = os.getenv("PACKAGE_KEEP_CUDA_BUILD", "FALSE") == "TRUE"` and `if KEEP:` around the extension. Only a
+// switch that is off by itself is one that people must be told of.
+void read_opt_in(const SetupText& setup, SourceTree& tree) {
+  for (const PythonLiteral& literal : setup.parsed.literals) {
+    const std::string_view code = setup.parsed.code[literal.line - 1];
+    const auto equals = code.find('=');
+    const bool asks =
+        code.find("getenv(") != std::string_view::npos || code.find("environ.get(") != std::string_view::npos;
+    if (!asks || equals == std::string_view::npos || equals > literal.column) continue;
+    const std::string name(trimmed(code.substr(0, equals)));
+    const std::string_view line = setup.lines[literal.line - 1];
+    const bool off =
+        line.find("FALSE") != std::string_view::npos && line.find("TRUE") != std::string_view::npos;
+    const bool variable = !literal.value.empty() && std::ranges::all_of(literal.value, is_identifier_char) &&
+                          literal.value != "FALSE" && literal.value != "TRUE";
+    const bool around = std::ranges::any_of(tree.cuda, [&](const SourceFact& fact) {
+      return std::ranges::find(fact.guards, name) != fact.guards.end();
+    });
+    if (!off || !variable || !around) continue;
+    tree.opt_in = literal.value;
+    tree.opt_in_name = name;
+    return;
+  }
+}
+
 // BuildExtension runs ninja unless the file says `use_ninja=False` somewhere.
 bool wants_ninja(const SetupText& setup) {
   bool asked = false;
@@ -283,6 +308,7 @@ void read_setup_py(std::string_view text, SourceTree& tree) {
     read_minimum(setup, reading, line, tree);
   }
   tree.wants_ninja = wants_ninja(setup);
+  read_opt_in(setup, tree);
   for (const PythonLiteral& literal : setup.parsed.literals) read_literal(setup, reading, literal, tree);
   if (reading.steps < kMostSteps) return;
   tree.not_read.push_back(message("{}: too long to be read whole", tree.build_file));

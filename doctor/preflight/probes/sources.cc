@@ -126,6 +126,7 @@ void read_build_file(const Host& host, const char* file, SourceTree& tree) {
   tree.build_file = file;
   setup ? read_setup_py(*text, tree) : read_cmake_lists(*text, tree);
   if (!setup) return;
+  tree.opted_in = !tree.opt_in.empty() && host.env(tree.opt_in) == "TRUE";
   for (const std::string& name : imported_names(*text))
     tree.own_helpers =
         tree.own_helpers || (!name.empty() && host.exists(path_join(tree.folder, name + ".py")));

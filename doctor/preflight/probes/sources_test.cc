@@ -91,6 +91,23 @@ TEST(SetupPy, AsksForAGpuWhereTheFunctionIsCalled) {
   EXPECT_EQ(tree.asks_gpu[1].guards, Words{"def never"});
 }
 
+// The rule of state-spaces/mamba since commit f577286d: no CUDA code unless a variable says so.
+TEST(SetupPy, NamesTheSwitchThatIsOffByItself) {
+  const char* text =
+      "FORCE = os.getenv(\"MAMBA_FORCE_BUILD\", \"FALSE\") == \"TRUE\"\n"
+      "KEEP = os.getenv(\"MAMBA_KEEP_CUDA_BUILD\", \"FALSE\") == \"TRUE\"\n"
+      "if KEEP:\n    ext.append(CUDAExtension(name='scan_cuda', sources=[]))\n";
+  const SourceTree tree = setup(text);
+  EXPECT_EQ(tree.opt_in, "MAMBA_KEEP_CUDA_BUILD");
+  EXPECT_EQ(tree.opt_in_name, "KEEP");
+  EXPECT_EQ(setup(kSetup).opt_in, "");
+  EXPECT_EQ(setup("KEEP = os.getenv('KEEP', 'TRUE') == 'TRUE'\nif OTHER:\n  CUDAExtension('a', [])\n").opt_in,
+            "");
+  EXPECT_EQ(
+      setup("SKIP = os.getenv('SKIP', 'FALSE') == 'TRUE'\nif not SKIP:\n  CUDAExtension('a', [])\n").opt_in,
+      "");
+}
+
 TEST(SetupPy, HostileTextIsRead) {
   setup("'''never closed\nCUDAExtension(");
   setup("x = \"never closed\n\\");
