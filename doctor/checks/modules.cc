@@ -34,6 +34,54 @@ Message how_it_is_imported(const Importer& importer) {
                  importer.masked_value);
 }
 
+// The build of the package that needs the module, where its own files say that it leaves the module out unless
+// somebody asks for it. state-spaces/mamba does so since commit f577286d of July 2026, after release 2.3.2.
+const PackageBuild* build_without(const Snapshot& snapshot, const std::string& module,
+                                  const std::vector<std::size_t>& importers) {
+  const auto& builds = snapshot.packages.value.builds;
+  const auto found = std::ranges::find_if(builds, [&](const PackageBuild& build) {
+    const auto imports = [&](std::size_t i) { return snapshot.importers.value[i].package == build.package; };
+    return build.module == module && !build.opt_in.empty() && !build.lists_module &&
+           std::ranges::any_of(importers, imports);
+  });
+  return found == builds.end() ? nullptr : &*found;
+}
+
+// Mamba2 and Mamba3 work without the module. Sources that take nothing else of the package do not miss it; where
+// there are none, nothing is known of what is run here.
+bool sources_do_without(const Snapshot& snapshot) {
+  const auto& layers = snapshot.project.value.layers;
+  return !layers.empty() &&
+         std::ranges::all_of(layers, [](const LayerImport& layer) { return layer.needs == "nothing"; });
+}
+
+// Says of the finding that the release is meant to be so, and how it is built with the module.
+void explain_by_release(const Snapshot& snapshot, const PackageBuild& build, Finding& finding) {
+  const std::string pointer =
+      "/packages/value/builds/" + std::to_string(&build - snapshot.packages.value.builds.data());
+  finding.cause = Cause::ModuleNotInRelease;
+  finding.summary = message(
+      "{} installs without {} unless {}=TRUE is set for its build ({}:{}); layers of Mamba-1 fail when they "
+      "are called, Mamba2 and Mamba3 do not need it",
+      build.distribution + (build.version.empty() ? "" : " " + build.version), build.module, build.opt_in,
+      build.file, build.line);
+  finding.evidence.push_back({pointer + "/opt_in", build.opt_in});
+  for (std::size_t i = 0; i < build.tags.size(); ++i)
+    finding.evidence.push_back({pointer + "/tags/" + std::to_string(i), build.tags[i]});
+  finding.evidence.push_back({pointer + "/lists_module", "false"});
+  if (!build.version.empty())
+    finding.fixes.emplace_back(
+        RebuildPackage{build.distribution, build.version, "", {{build.opt_in, "TRUE"}}});
+  const auto& layers = snapshot.project.value.layers;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (layers[i].needs == "module")
+      finding.evidence.push_back({"/project/value/layers/" + std::to_string(i) + "/file", layers[i].file});
+  if (was_asked_for(snapshot, build.module) || !sources_do_without(snapshot)) return;
+  finding.circumstances.push_back(Circumstance::SourcesDoNotNeedIt);
+  finding.summary = message("{}; the sources in the current directory use only layers that do not need it",
+                            finding.summary);
+}
+
 // The finding for a module without a usable file. It is an error if an installed package or the user
 // wants it, and a note if only files of the current directory do.
 Finding absence(const Snapshot& snapshot, const std::string& module,
@@ -65,6 +113,8 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
     finding.summary =
         message("{}; no installed package needs it, only files in the current directory do", finding.summary);
   }
+  if (const PackageBuild* build = build_without(snapshot, module, importers))
+    explain_by_release(snapshot, *build, finding);
   return finding;
 }
 

@@ -66,6 +66,10 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
   for (const Force& force : kForce)
     if (normalized_name(distribution->name) == force.distribution)
       environment.emplace_back(force.variable, "TRUE");
+  // A release that builds its module only on request would be built without it.
+  for (const PackageBuild& build : snapshot.packages.value.builds)
+    if (!build.opt_in.empty() && normalized_name(build.distribution) == normalized_name(distribution->name))
+      environment.emplace_back(build.opt_in, "TRUE");
   RebuildPackage rebuild{distribution->name, distribution->version,
                          distribution->editable ? distribution->project : "", std::move(environment)};
   if (!shipped) fixes.clear();

@@ -44,6 +44,8 @@ const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
     {{"log_explained", "no_kernel_image"}, "the log is of a machine that is not here"},
     {{"pybind_internals_agree", "pybind_internals_mismatch"}, kNoRelease},
     {{"python_tag_fits", "several_copies"}, "which of the leftovers may go is their owner's to say"},
+    {{"packages_installed_once", "package_overwritten"},
+     "which of the owners is meant is their installer's to say"},
     {{"single_copy", "several_copies"}, "which of the copies is meant is their owner's to say"},
     {{"wheel_fits", "glibc_too_old"}, kOtherFile},
     {{"wheel_fits", "python_abi_tag_mismatch"}, kOtherFile},

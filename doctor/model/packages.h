@@ -89,6 +89,35 @@ struct PackageImport {
   std::string target_package, target_version, target_path;
 };
 
+// How a package that has a compiled module of its own was built, by its metadata and its sources.
+struct PackageBuild {
+  std::string package, distribution, version;  // "mamba_ssm", "mamba-ssm", "2.3.2.post1"
+  std::string module;                          // "selective_scan_cuda"
+  std::string wheel;                           // the WHEEL file
+  std::vector<std::string> tags;               // its tags: "py3-none-any"
+  bool lists_module = false;                   // RECORD names a file of the module
+  // The variable with which the package itself asks to be built, where its sources name one, and where they do.
+  std::string opt_in, file;
+  unsigned line = 0;
+};
+
+// A requirement of a package or of one of its neighbours that the installed release does not meet.
+struct UnmetRequirement {
+  std::string distribution, version;  // who asks: "tilelang", "0.1.8"
+  std::string root;                   // the package for whose sake it is installed: "mamba_ssm"
+  std::string requirement;            // "apache-tvm-ffi<=0.1.12", without extras and marker
+  std::string name, installed;        // the distribution asked for, and its release
+};
+
+// A top-level package that is there twice. Either two distributions list one file as theirs, and the one that
+// was installed last has written over the other, or a folder of sys.path hides the copy in a later one.
+struct SharedPackage {
+  std::string package, file;         // "triton", the __init__.py that import takes
+  std::vector<std::string> owners;   // the distributions that list that file
+  std::vector<std::string> records;  // the RECORD of each
+  std::string hidden;                // the __init__.py of the copy behind it; "" for none
+};
+
 struct Packages {
   std::vector<PackageFound> found;
   std::vector<PackageCall> calls;
@@ -100,6 +129,9 @@ struct Packages {
   // pip marks what its user named (PEP 376, REQUESTED). Where torch was not named: what was, in the same run.
   std::string torch_brought_by;
   std::string triton_pin;  // torch's own Requires-Dist line about triton, "" for none
+  std::vector<PackageBuild> builds;
+  std::vector<UnmetRequirement> unmet;
+  std::vector<SharedPackage> shared;
 };
 
 // A wheel under diagnosis (--so x.whl), by its own words. An installer goes by the tags alone.

@@ -12,6 +12,7 @@
 #include "doctor/model/examined_files.h"
 #include "doctor/model/log.h"
 #include "doctor/model/packages.h"
+#include "doctor/model/project.h"
 #include "doctor/model/ran_command.h"
 #include "doctor/model/sources.h"
 
@@ -241,6 +242,7 @@ struct Observation {
   std::vector<std::string> lacks;  // names that a package takes from it and that it does not have
   std::string missing;             // the package that an import in the chain of errors did not find: "tqdm"
   std::string raised_at;           // "FILE:LINE" of the user's code that raised it, or that hangs or dies
+  std::vector<std::string> raised_through;  // the files on the way to it, the innermost first
 };
 
 // The active environment ($VIRTUAL_ENV, ./.venv, $CONDA_PREFIX), where its Python cannot be used. Nothing
@@ -297,6 +299,7 @@ struct Snapshot {
   // The user's programs, in the current folder or one of PYTHONPATH, that import mamba_ssm or causal_conv1d
   // (`module`) as they start, where this Python does not have it.
   Probed<std::vector<Importer>> package_importers;
+  Probed<Project> project;  // the sources in the current folder
 };
 
 // Why a fact is not there.

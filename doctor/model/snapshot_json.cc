@@ -86,7 +86,7 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function,
                before_torch)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,
-               duration_ms, reads_as, reading, signatures, lacks, missing, raised_at)
+               duration_ms, reads_as, reading, signatures, lacks, missing, raised_at, raised_through)
 SCANKIT_FIELDS(Wheel, path, name, version, python_tags, abi_tags, platform_tags, tags_from, members)
 SCANKIT_FIELDS(ExportTable, path, soname, global, needed, versions, count, names)
 SCANKIT_FIELDS(Exports, libraries)
@@ -99,8 +99,16 @@ SCANKIT_FIELDS(PythonFunction, name, file, line, least, most)
 SCANKIT_FIELDS(ModuleTexts, module, path, read, arguments, defaults, open_ended, build_trace, installed)
 SCANKIT_FIELDS(PackageImport, package, version, file, line, target, name, when, reached, loaded, caught,
                masked_value, tested, called_at, offered, why, target_package, target_version, target_path)
+SCANKIT_FIELDS(PackageBuild, package, distribution, version, module, wheel, tags, lists_module, opt_in, file,
+               line)
+SCANKIT_FIELDS(UnmetRequirement, distribution, version, root, requirement, name, installed)
+SCANKIT_FIELDS(SharedPackage, package, file, owners, records, hidden)
 SCANKIT_FIELDS(Packages, found, calls, imports, functions, texts, torch_installed, torch_record,
-               torch_brought_by, triton_pin)
+               torch_brought_by, triton_pin, builds, unmet, shared)
+SCANKIT_FIELDS(ProjectModule, module, built_by, setup, setup_line, path)
+SCANKIT_FIELDS(ProjectImport, module, file, line, caught, masked_value, in_function, program, used_at)
+SCANKIT_FIELDS(LayerImport, file, line, name, needs)
+SCANKIT_FIELDS(Project, folder, modules, imports, layers, files, whole)
 SCANKIT_FIELDS(LogFact, name, value)
 SCANKIT_FIELDS(LogHit, rule, cause, role, sure, line, text, meaning, settles, file, module, alternatives,
                facts)
@@ -136,7 +144,7 @@ SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_fil
                modules, modules_asked, packages_asked, environment, broken_environment, os, libc, libstdcxx,
                cpu, memory, disk, driver, gpus, toolkits, compilers, python, distributions, torch, extensions,
                built_for, importers, observations, sources, build_tools, log, command, audit, reachable,
-               exports, packages, repairs, missing_requirements, package_importers)
+               exports, packages, repairs, missing_requirements, package_importers, project)
 
 namespace {
 using Json = nlohmann::json;

@@ -15,6 +15,7 @@
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/extensions/torch.h"
 #include "doctor/probes/imports/importers.h"
+#include "doctor/probes/imports/project.h"
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/installers.h"
@@ -134,6 +135,7 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   snapshot.built_for = date_distributions(host, snapshot.distributions.value, snapshot.extensions.value);
   snapshot.packages = probe_packages(host, snapshot);
   snapshot.package_importers = probe_package_importers(host, python);
+  snapshot.project = probe_project(host, python);
   snapshot.missing_requirements = probe_requirements(host, snapshot);
   snapshot.repairs = probe_repairs(host, python);
   if (host.is_live()) set_installers(snapshot, probe_installers(host, python));

@@ -217,6 +217,7 @@ void take(const Json& event, ChildAnswer& answer) {
   seen.file = json_text(event, "file");
   seen.missing = json_text(event, "missing");
   seen.raised_at = json_text(event, "raised_at");
+  seen.raised_through = texts_of(event, "raised_through");
   seen.signatures = texts_of(event, "signatures");
   seen.lacks = texts_of(event, "lacks");
   if (const auto ms = event.find("ms"); ms != event.end() && ms->is_number_integer())

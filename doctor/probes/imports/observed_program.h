@@ -10,7 +10,7 @@ namespace scankit {
 //
 // "?pkg.part:name,other" goes on after a failure, and asks the module for these names as `from pkg.part
 // import name` would. `missing` is what an import in the chain of errors did not find, `raised_at` the
-// innermost line that is in a file. What a function takes is written as pybind11 writes it, a Python
+// innermost line that is in a file, `raised_through` the files on the way to it. What a function takes is written as pybind11 writes it, a Python
 // function's `def` likewise. "/path/file.so" is loaded as the loader does it for an import, all names bound
 // at once.
 inline constexpr const char* kImportProgram = R"(
@@ -61,6 +61,14 @@ def raised_at(problem):
             place = name + ':' + str(trace.tb_lineno)
         trace = trace.tb_next
     return text(place) if importlib.__file__ not in place else ''
+def raised_through(problem):
+    trace, files = problem.__traceback__, []
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not name.startswith('<') and name not in files and name != importlib.__file__:
+            files.insert(0, name)
+        trace = trace.tb_next
+    return [text(each) for each in files[:20]]
 def offers(module, name):
     try:
         if hasattr(module, name):
@@ -101,7 +109,8 @@ for name in modules:
         answer['lacks'] = [each for each in asked if not offers(module, each)]
     except BaseException as problem:
         answer.update(outcome='error', exception=type(problem).__name__, message=text(problem),
-                      missing=missing(problem), raised_at=raised_at(problem))
+                      missing=missing(problem), raised_at=raised_at(problem),
+                      raised_through=raised_through(problem))
     answer['ms'] = int((time.monotonic() - began) * 1000)
     say(**answer)
     if answer['outcome'] != 'ok' and not soft:

@@ -8,8 +8,8 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
-#include "doctor/base/version.h"
 #include "doctor/probes/extensions/extension_resolve.h"
+#include "doctor/probes/packages/requirements.h"
 
 namespace scankit {
 namespace {
@@ -51,32 +51,6 @@ std::vector<PinRequirement> requirements_of(const Host& host, const Distribution
       if (auto parsed = parse(std::string(trimmed(line.substr(field.size())))))
         all.push_back(*std::move(parsed));
   return all;
-}
-
-// PEP 440, as far as these two packages use it; an operator that is not known here is taken for met. "13.2.*"
-// is met by any 13.2.
-bool meets_one(const std::string& installed, const std::string& clause) {
-  const auto digits = clause.find_first_not_of("=<>!~");
-  if (digits == std::string::npos) return true;
-  const std::string operation = clause.substr(0, digits), wanted = clause.substr(digits);
-  if (operation == "==" && wanted.ends_with(".*")) {
-    const std::string start = wanted.substr(0, wanted.size() - 1);  // "13.2."
-    return (installed + ".").starts_with(start);
-  }
-  const auto have = Version::parse(installed), want = Version::parse(wanted);
-  if (!have || !want) return true;
-  if (operation == "==") return *have == *want;
-  if (operation == ">=") return *have >= *want;
-  if (operation == "<=") return *have <= *want;
-  if (operation == "<") return *have < *want;
-  return operation != ">" || *have > *want;
-}
-
-bool meets(const std::string& installed, const std::string& specifier) {
-  std::istringstream clauses(specifier);
-  for (std::string clause; std::getline(clauses, clause, ',');)
-    if (!meets_one(installed, clause)) return false;
-  return true;
 }
 
 const Distribution* find(const Snapshot& so_far, const std::string& name) {

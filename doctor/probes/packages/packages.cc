@@ -313,6 +313,7 @@ Probed<Packages> probe_packages(const Host& host, const Snapshot& so_far) {
   for (const Source& source : read.sources) take_source(so_far, read, names, source, found);
   found.functions = callees(so_far, read, found.calls);
   read_installation(host, so_far, found);
+  read_records(host, so_far, found);
   if (!read.sources.empty() || !found.texts.empty()) return Probed<Packages>::of(std::move(found));
   const auto unreadable = unreadable_site_folders(host, so_far.python.value);
   if (!unreadable.empty()) return Probed<Packages>::failed(unreadable.front());

@@ -99,6 +99,9 @@ BinaryTexts binary_texts(std::string_view data);
 // noted about torch.
 void read_installation(const Host& host, const Snapshot& so_far, Packages& packages);
 
+// What the packages' own records say: `builds`, `unmet` and `shared`. Reads `found` of the packages.
+void read_records(const Host& host, const Snapshot& so_far, Packages& packages);
+
 // The Python packages that import the modules under diagnosis: what they call and import, and whether the
 // installed files offer that. Reads `modules`, `python`, `distributions`, `importers` and `extensions` of the
 // snapshot. Absent where no such package is installed.

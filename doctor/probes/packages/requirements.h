@@ -10,7 +10,7 @@
 #include "doctor/model/snapshot_variables.h"
 
 // Dependency specifiers (PEP 508) as METADATA has them, as far as one needs them to say what is missing: the
-// name, the extras and the marker are read; whether a version fits the specifier is not decided here.
+// name, the extras, the marker and the versions that will do.
 
 namespace scankit {
 
@@ -28,6 +28,10 @@ std::optional<RequirementLine> parse_requirement(std::string_view line);
 // here, or is malformed; an empty marker is true. `machine` is platform_machine, "" where it is not known.
 std::optional<bool> marker_holds(std::string_view marker, const Python& python, const std::string& machine,
                                  const std::vector<std::string>& extras);
+
+// Whether the release is one that the specifier takes (PEP 440): ">=2,<3", "==13.2.*", "~=0.1.0". Local parts
+// do not count; a version or an operator that is not understood is taken for met.
+bool meets(const std::string& installed, const std::string& specifier);
 
 // The Requires-Dist lines of a METADATA or PKG-INFO file, up to the description.
 std::vector<RequirementLine> requirement_lines(std::string_view metadata);

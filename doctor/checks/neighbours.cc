@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packages around the modules (tilelang, apache-tvm-ffi, quack-kernels, nvidia-cutlass-dsl, triton and
+// others) beside each other: releases that do not fit, and packages that are there twice. Another release
+// than metadata asks for is a warning; an error is what an import was seen to end with.
+#include "doctor/knowledge/neighbours.h"
+
+#include <algorithm>
+#include <compare>
+#include <optional>
+
+#include "doctor/base/files.h"
+#include "doctor/base/message.h"
+#include "doctor/base/text.h"
+#include "doctor/base/version.h"
+#include "doctor/checks/check.h"
+#include "doctor/checks/packages.h"
+#include "doctor/checks/repairs.h"
+#include "doctor/checks/snapshot_queries.h"
+#include "doctor/knowledge/importers.h"
+
+namespace scankit {
+namespace {
+
+const Distribution* installed(const Snapshot& snapshot, const std::string& name) {
+  const auto& all = snapshot.distributions.value;
+  const auto found = std::ranges::find_if(
+      all, [&](const Distribution& each) { return normalized_name(each.name) == normalized_name(name); });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string pointer_to(const Snapshot& snapshot, const Distribution& distribution) {
+  return "/distributions/value/" + std::to_string(&distribution - snapshot.distributions.value.data());
+}
+
+// The distribution that a file of site-packages belongs to, by the table of names: "tvm_ffi/registry.py" is of
+// apache-tvm-ffi. nullptr for a file that is in no package of an installed distribution.
+const Distribution* owner_of(const Snapshot& snapshot, const std::string& file) {
+  for (const PathEntry& entry : snapshot.python.value.sys_path) {
+    if (!entry.exists || entry.origin == "cwd" || !file.starts_with(entry.path + "/")) continue;
+    const std::string rest = file.substr(entry.path.size() + 1);
+    const std::string package = rest.substr(0, rest.find('/'));
+    const Distribution* found = installed(snapshot, distribution_of_import_name(package).value_or(package));
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+// Where a failed import of a package ended, and whose code had called that: two distributions beside the
+// package itself.
+struct Clash {
+  const Observation* seen = nullptr;
+  const Distribution *caller = nullptr, *callee = nullptr;
+};
+std::optional<Clash> clash_of(const Snapshot& snapshot, const Observation& seen) {
+  Clash clash{.seen = &seen};
+  for (const std::string& file : seen.raised_through) {
+    const Distribution* owner = owner_of(snapshot, file);
+    if (owner == nullptr || owner == clash.callee) continue;
+    if (clash.callee != nullptr) {
+      clash.caller = owner;
+      break;
+    }
+    clash.callee = owner;
+  }
+  return clash.caller != nullptr ? std::optional(clash) : std::nullopt;
+}
+
+bool in_range(const std::string& version, const std::string& range) {
+  const auto have = Version::parse(version);
+  if (!have) return false;
+  const auto clauses = split_nonempty(range, ",");
+  return std::ranges::all_of(clauses, [&](const std::string& clause) {
+    const auto digits = clause.find_first_not_of("<>=");
+    const auto bound = Version::parse(clause.substr(digits));
+    if (!bound) return false;
+    const auto order = pep440_order(*have, *bound);
+    const std::string sign = clause.substr(0, digits);
+    if (sign == ">=") return std::is_gteq(order);
+    if (sign == "<=") return std::is_lteq(order);
+    return sign == "<" ? std::is_lt(order) : sign == ">" ? std::is_gt(order) : std::is_eq(order);
+  });
+}
+
+// The row that says that these two do not work together.
+const NeighbourPair* known_misfit(const Distribution& caller, const Distribution& callee) {
+  for (const NeighbourPair& pair : neighbour_pairs())
+    if (normalized_name(caller.name) == pair.package && normalized_name(callee.name) == pair.with &&
+        in_range(caller.version, pair.releases) && !in_range(callee.version, pair.takes))
+      return &pair;
+  return nullptr;
+}
+
+// What code raises that asks another package for what that does not have. A RuntimeError may as well be about
+// the machine: triton raises one where there is no GPU.
+bool is_of_another_interface(const Observation& seen) {
+  return seen.exception == "AttributeError" || seen.exception == "TypeError" ||
+         seen.exception == "ImportError" || seen.exception == "NameError";
+}
+
+bool is_shared(const Snapshot& snapshot, const Distribution& distribution) {
+  return std::ranges::any_of(snapshot.packages.value.shared, [&](const SharedPackage& shared) {
+    return std::ranges::find(shared.owners, distribution.name) != shared.owners.end();
+  });
+}
+
+// Imports of packages that ended in a neighbour, and of which nothing else is known.
+std::vector<Clash> clashes(const Snapshot& snapshot) {
+  std::vector<Clash> found;
+  if (!snapshot.observations.present()) return found;
+  for (const Observation& seen : snapshot.observations.value) {
+    if (seen.variant != "package" || seen.outcome != "error" || !seen.missing.empty()) continue;
+    const auto clash = clash_of(snapshot, seen);
+    if (!clash || is_shared(snapshot, *clash->callee)) continue;
+    const bool of_torch =
+        normalized_name(clash->callee->name) == "torch" || normalized_name(clash->caller->name) == "torch";
+    const bool plain = is_of_another_interface(seen) && seen.reads_as.empty() && !of_torch;
+    if (plain || known_misfit(*clash->caller, *clash->callee) != nullptr) found.push_back(*clash);
+  }
+  return found;
+}
+
+std::vector<Fix> repair_of(const Distribution& caller, const Distribution& callee) {
+  if (const NeighbourPair* pair = known_misfit(caller, callee))
+    return {InstallPackages{{callee.name + pair->takes}}};
+  return {Advice{message("install another release of {} or of {}: these two do not work together",
+                         callee.name, caller.name)}};
+}
+
+Finding clash_finding(const Snapshot& snapshot, const Clash& clash) {
+  const std::string caller = release(clash.caller->name, clash.caller->version),
+                    callee = release(clash.callee->name, clash.callee->version);
+  const std::string seen =
+      "/observations/value/" + std::to_string(clash.seen - snapshot.observations.value.data());
+  Finding finding{.cause = Cause::PackageReleasesDiffer,
+                  .subject = clash.seen->raised_at,
+                  .module = clash.seen->module,
+                  .summary = message("`import {}` ends in {}, called by {}: {}: {}", clash.seen->module,
+                                     callee, caller, clash.seen->exception, clash.seen->message),
+                  .evidence = {{seen + "/message", english(clash.seen->message)},
+                               {seen + "/raised_at", clash.seen->raised_at},
+                               {pointer_to(snapshot, *clash.caller) + "/version", clash.caller->version},
+                               {pointer_to(snapshot, *clash.callee) + "/version", clash.callee->version}},
+                  .fixes = repair_of(*clash.caller, *clash.callee),
+                  .circumstances = {Circumstance::EndedImport}};
+  if (known_misfit(*clash.caller, *clash.callee) != nullptr)
+    finding.summary = message("{} - {} is known not to work with {}", finding.summary, caller, callee);
+  return finding;
+}
+
+bool was_imported(const Snapshot& snapshot, const std::string& package) {
+  const Observation* seen = seen_package(snapshot, package);
+  return seen != nullptr && seen->outcome == "ok";
+}
+
+// Pairs of the table that are installed, where no import was made that shows it.
+std::vector<Finding> known_misfits(const Snapshot& snapshot, const std::vector<Clash>& seen) {
+  std::vector<Finding> findings;
+  for (const NeighbourPair& pair : neighbour_pairs()) {
+    const Distribution *caller = installed(snapshot, pair.package), *callee = installed(snapshot, pair.with);
+    if (caller == nullptr || callee == nullptr || known_misfit(*caller, *callee) != &pair) continue;
+    const bool shown = std::ranges::any_of(
+        seen, [&](const Clash& clash) { return clash.caller == caller && clash.callee == callee; });
+    if (shown || was_imported(snapshot, "mamba_ssm")) continue;
+    // tilelang's library aborts the process where it meets a class that is registered already.
+    const Observation* whole = seen_package(snapshot, "mamba_ssm");
+    const bool aborts = whole != nullptr && whole->outcome == "crashed";
+    findings.push_back(
+        {.cause = Cause::PackageReleasesDiffer,
+         .subject = caller->name,
+         .module = "mamba_ssm",
+         .summary =
+             message("{} is known not to work with {}: it takes {}{}", release(caller->name, caller->version),
+                     release(callee->name, callee->version), pair.with, pair.takes),
+         .evidence = {{pointer_to(snapshot, *caller) + "/version", caller->version},
+                      {pointer_to(snapshot, *callee) + "/version", callee->version}},
+         .fixes = repair_of(*caller, *callee),
+         .circumstances = {aborts ? Circumstance::EndedImport : Circumstance::OtherThanPinned}});
+  }
+  return findings;
+}
+
+// triton-fits says it of torch's own pin.
+Finding unmet_finding(const UnmetRequirement& unmet, std::size_t at) {
+  const std::string pointer = "/packages/value/unmet/" + std::to_string(at);
+  return {
+      .cause = Cause::PackageReleasesDiffer,
+      .subject = unmet.distribution,
+      .module = unmet.root,
+      .summary = message("{} requires {}, and {} is installed", release(unmet.distribution, unmet.version),
+                         unmet.requirement, release(unmet.name, unmet.installed)),
+      .evidence = {{pointer + "/requirement", unmet.requirement}, {pointer + "/installed", unmet.installed}},
+      .fixes = {InstallPackages{{unmet.requirement}}},
+      .circumstances = {Circumstance::OtherThanPinned}};
+}
+
+Message nothing_beside(const Snapshot& snapshot) {
+  const Packages& packages = snapshot.packages.value;
+  return packages.found.empty() && packages.unmet.empty() && packages.shared.empty()
+             ? message("no package around the modules is installed")
+             : "";
+}
+
+CheckResult neighbours_fit(const Snapshot& snapshot) {
+  CheckResult result;
+  const auto seen = clashes(snapshot);
+  for (const Clash& clash : seen) result.findings.push_back(clash_finding(snapshot, clash));
+  for (Finding& finding : known_misfits(snapshot, seen)) result.findings.push_back(std::move(finding));
+  const auto& unmet = snapshot.packages.value.unmet;
+  for (std::size_t i = 0; i < unmet.size(); ++i) result.findings.push_back(unmet_finding(unmet[i], i));
+  return result;
+}
+
+}  // namespace
+
+extern const Check kNeighboursFit{
+    .id = "neighbours-fit",
+    .question = "Do the releases of the packages around the modules fit each other?",
+    .needs = kPython | kPackages,
+    .confirmed_by_import = false,
+    .not_applicable = nothing_beside,
+    .run = neighbours_fit};
+
+namespace {
+
+Message of_shared(const SharedPackage& shared) {
+  if (!shared.hidden.empty()) return message("import takes {}, which hides {}", shared.file, shared.hidden);
+  return message("{} was installed by each of these: {}; the last one has written over the others",
+                 shared.file, join(shared.owners));
+}
+
+// The distribution that the neighbours require: the first owner by the table, which torch's metadata and
+// mamba_ssm's name.
+std::string wanted_owner(const SharedPackage& shared) {
+  const std::string usual = distribution_of_import_name(shared.package).value_or(shared.package);
+  for (const std::string& owner : shared.owners)
+    if (normalized_name(owner) == normalized_name(shared.package)) return owner;
+  return usual;
+}
+
+// Uninstalling one removes files of the other, so that this is installed again.
+std::string put_right(const Snapshot& snapshot, const std::vector<std::string>& others,
+                      const std::string& keep) {
+  const Python& python = snapshot.python.value;
+  const std::string program = shell_quoted(python.requested.empty() ? python.executable : python.requested);
+  if (python.has_pip)
+    return program + " -m pip uninstall -y " + shell_line(others) + " && " + program +
+           " -m pip install --force-reinstall --no-deps " + shell_quoted(keep);
+  return "uv pip uninstall --python " + program + " " + shell_line(others) + " && uv pip install --python " +
+         program + " --reinstall --no-deps " + shell_quoted(keep);
+}
+
+Fix repair_of(const Snapshot& snapshot, const SharedPackage& shared) {
+  if (shared.owners.size() < 2)
+    return Advice{message("uninstall the distribution that {} belongs to", path_dirname(shared.file))};
+  const std::string name = wanted_owner(shared);
+  std::vector<std::string> others;
+  for (const std::string& owner : shared.owners)
+    if (owner != name) others.push_back(owner);
+  const Distribution* kept = installed(snapshot, name);
+  const std::string keep = kept == nullptr || kept->version.empty() ? name : name + "==" + kept->version;
+  return shell_advice(message("uninstall {}, then install {} again", join(others), keep),
+                      put_right(snapshot, others, keep));
+}
+
+// The import that ended inside the package, in a file of the one or of the other.
+const Observation* ended_inside(const Snapshot& snapshot, const SharedPackage& shared) {
+  const std::string folder = path_dirname(shared.file) + "/";
+  if (!snapshot.observations.present()) return nullptr;
+  const Observation* found = nullptr;
+  for (const Observation& seen : snapshot.observations.value) {
+    if (seen.outcome != "error" || !seen.raised_at.starts_with(folder)) continue;
+    // The import of the whole package says whose import it ends; that of a part only that it does.
+    if (seen.variant == "package") return &seen;
+    if (found == nullptr) found = &seen;
+  }
+  return found;
+}
+
+CheckResult packages_installed_once(const Snapshot& snapshot) {
+  CheckResult result;
+  const auto& all = snapshot.packages.value.shared;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string pointer = "/packages/value/shared/" + std::to_string(i);
+    Finding finding{.cause = Cause::PackageOverwritten,
+                    .subject = all[i].package,
+                    .module = all[i].package,
+                    .summary = of_shared(all[i]),
+                    .evidence = {{pointer + "/file", all[i].file}},
+                    .fixes = {repair_of(snapshot, all[i])}};
+    if (!all[i].hidden.empty()) finding.evidence.push_back({pointer + "/hidden", all[i].hidden});
+    for (std::size_t k = 0; k < all[i].records.size(); ++k)
+      finding.evidence.push_back({pointer + "/records/" + std::to_string(k), all[i].records[k]});
+    if (const Observation* seen = ended_inside(snapshot, all[i])) {
+      const auto at = std::to_string(seen - snapshot.observations.value.data());
+      finding.module = seen->variant == "package" ? seen->module : all[i].package;
+      finding.summary = message("{}; `import {}` ends at {} with {}: {}", finding.summary, seen->module,
+                                seen->raised_at, seen->exception, seen->message);
+      finding.evidence.push_back({"/observations/value/" + at + "/raised_at", seen->raised_at});
+      finding.circumstances = {Circumstance::EndedImport};
+    }
+    result.findings.push_back(std::move(finding));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kPackagesInstalledOnce{
+    .id = "packages-installed-once",
+    .question = "Is each package around the modules installed by one distribution only?",
+    .needs = kPython | kPackages,
+    .confirmed_by_import = false,
+    .not_applicable = nothing_beside,
+    .run = packages_installed_once};
+
+}  // namespace scankit
