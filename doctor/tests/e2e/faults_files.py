@@ -30,6 +30,44 @@ def module_not_built_masked(env):
     return Fault(root="module_not_built", error=NO_MODULE)
 
 
+# What mamba-ssm's sources do since July 2026 (commit f577286d): the wheel is pure Python unless MAMBA_KEEP_CUDA_BUILD says
+# TRUE, `import mamba_ssm` works, and the first call of a Mamba-1 layer does not.
+@fault()
+def module_not_in_release(env):
+    module_not_built_masked(env)
+    with open(env.site / "mamba_ssm/ops/selective_scan_interface.py", "a") as file:
+        file.write('\n\ndef need_module():\n    raise RuntimeError("set MAMBA_KEEP_CUDA_BUILD=TRUE and build again")\n')
+    return Fault(root="module_not_in_release", error=NO_MODULE, log="module_not_built", says="scankit fix --python ")
+
+
+# A checkout in the manner of VMamba: it tries its own variant first, and calls it whatever became of that. Only mamba's
+# module is installed.
+@fault()
+def project_module_missing(env):
+    env.link_good()
+    project = env.folder_beside("project")
+    (project / "models").mkdir()
+    (project / "main.py").write_text("import torch\nfrom models.scan import Scan\n\nScan().forward(torch.zeros(1))\n")
+    (project / "models/scan.py").write_text(f"""\
+try:
+    import {MODULE}_oflex
+except ImportError:
+    pass
+try:
+    import {MODULE}
+except ImportError:
+    pass
+
+
+class Scan:
+    def forward(self, u):
+        out = {MODULE}_oflex.fwd(u)
+        return out
+""")
+    return Fault(root="project_module_missing", error=f"NameError: name '{MODULE}_oflex' is not defined", log="variant_name_mismatch",
+                 statement='import runpy; runpy.run_path("main.py")', starts_in=project, says=rf"models/scan\.py:2 imports {MODULE}_oflex")
+
+
 # A wheel was unpacked without its compiled file: RECORD lists it, and it is not there.
 @fault(matrix=True)
 def module_not_built_interrupted(env):

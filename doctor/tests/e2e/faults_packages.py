@@ -136,3 +136,29 @@ def package_not_installed(env):
     (env.folder_beside("project") / "train.py").write_text("import torch\nfrom mamba_ssm import Mamba\n")
     return Fault(root="package_not_installed", error="ModuleNotFoundError: No module named 'mamba_ssm'", statement="import train",
                  starts_in=env.beside("project"), says="scankit fix --python .* --package mamba-ssm$")
+
+
+# The releases that mamba-ssm's metadata lets an installer choose: tilelang 0.1.8 does not work with apache-tvm-ffi 0.1.12.
+@fault(matrix=True, timeout=900)
+def package_releases_differ_tilelang(env):
+    env.link_good()
+    env.install_release("mamba-ssm", "2.3.2.post1")
+    env.install_transformers_4()
+    env.install_with(TRITON, "tilelang==0.1.8", "apache-tvm-ffi==0.1.12", "torch-c-dlpack-ext", "cloudpickle", "ml-dtypes", "psutil",
+                     "z3-solver==4.15.4.0")
+    return Fault(root="package_releases_differ", statement="import mamba_ssm", log=None, only_observed=True,
+                 error="attribute '__dict__' of 'type' objects is not writable", says="apache-tvm-ffi 0.1.12, called by tilelang 0.1.8")
+
+
+# The pytorch-triton of the index is a placeholder: one file, which raises, in place of triton's own.
+@fault(matrix=True, timeout=900)
+def package_overwritten_triton(env):
+    env.link_good()
+    env.install_release("mamba-ssm", "2.3.1")
+    env.install_transformers_4()
+    env.install_with(TRITON)
+    env.install_with("pytorch-triton==0.0.1")
+    # The files alone show that the names of triton are gone, and two owners beside that.
+    return Fault(root="package_overwritten|triton_incompatible", found=("package_overwritten",), statement="import mamba_ssm",
+                 error="RuntimeError: Should never be installed", log=None,
+                 says="uninstall pytorch-triton, then install triton==3.6.0 again")

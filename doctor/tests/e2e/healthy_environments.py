@@ -81,6 +81,30 @@ def conv_alone(env):
     return Healthy("import causal_conv1d")
 
 
+# A project in the current directory that can do without its own variant of the module, and tests of it that nobody starts.
+@healthy()
+def project_with_another_way(env):
+    env.link_good()
+    (env.work / "train.py").write_text(f"""\
+import torch
+HAS_OFLEX = True
+try:
+    import {MODULE}_oflex
+except ImportError:
+    HAS_OFLEX = False
+import {MODULE}
+
+
+def scan(u):
+    if HAS_OFLEX:
+        return {MODULE}_oflex.fwd(u)
+    return {MODULE}.fwd
+""")
+    (env.work / "kernels").mkdir()
+    (env.work / "kernels/test_scan.py").write_text(f"import {MODULE}_core\n{MODULE}_core.fwd(1)\n")
+    return Healthy("import train; train.scan(1)")
+
+
 @healthy()
 def startup_noise(env):
     env.link_good()
