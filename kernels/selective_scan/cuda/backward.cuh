@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/backward_tile.cuh"
-#include "kernels/selective_scan/cuda/state_loop_backward.cuh"
+#include "kernels/selective_scan/cuda/state_slices.cuh"
 #include "kernels/selective_scan/cuda/step_lanes_backward.cuh"
 
 // The backward of the plain kernels. With w = dt u, a = exp(dt A), dy the gradient of y, and g the
@@ -556,7 +556,9 @@ SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
     extern __shared__ __align__(16) float memory[];
     if constexpr (L::kPer < 16)
       StepLanesBackward<T, L>(p, memory).run();
-    else if constexpr (T::kSize == 2)  // fp32's is empty, and never launched
+    else if constexpr (T::kSize == 2 && kSliced)  // fp32's are empty, and never launched
+      StateSlicesBackward<T, L, O>(p, memory).run();
+    else if constexpr (T::kSize == 2)
       StateLoopBackward<T, L>(p, memory).run();
   } else {
     tiled_backward<T, L, kSliced, O>(p);

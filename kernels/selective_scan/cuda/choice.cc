@@ -15,16 +15,17 @@ namespace {
 // A row's numbers. Memory32: of fp32's kernel, whose options may differ. The bounds of __launch_bounds__
 // say how many warps are resident.
 template <class L, class Memory, class Memory32>
-constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks32, int busy, int alone,
-                               bool constant = false) {
+constexpr Variant make_variant(int team, bool sliced, int threads, int blocks, int blocks32, int busy,
+                               int alone, bool constant = false) {
   return {L::kLanes,
           L::kPer,
           L::kChannels,
+          team,
           sliced,
           Memory::kFewestWarps,
           threads / 32,
           {threads / 32 * blocks, threads / 32 * blocks32},
-          L::kWarpChannels,
+          L::kWarpChannels / team,
           sliced ? 1 : Memory::kSpanTiles,
           {Memory::kBlock, Memory32::kBlock},
           {Memory::kWarp, Memory32::kWarp},
@@ -32,7 +33,7 @@ constexpr Variant make_variant(bool sliced, int threads, int blocks, int blocks3
           busy,
           alone,
           constant,
-          !sliced && L::kLanes == 1 && L::kPer == 16};
+          L::kLanes == 1 && L::kPer == 16};
 }
 
 constexpr Index kMostBlocks = 0x7fffffff;
@@ -63,7 +64,7 @@ Index predict(Index blocks, int warps, Index resident, int busy, int alone,
 }
 
 int slice_count(const Variant& variant, int states) {
-  const int slice = variant.lanes * variant.per_lane;
+  const int slice = variant.lanes * variant.per_lane * variant.team;
   return (states + slice - 1) / slice;
 }
 
@@ -260,7 +261,7 @@ bool choose_once(Choices* choices, const Direction& d, const DispatchTable& tabl
 #define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
   make_variant<Layout<lanes, per, channels>, ForwardMemory<Layout<lanes, per, channels>, sliced, options>,   \
                ForwardMemory<Layout<lanes, per, channels>, sliced, OptionsOf<options, 4>::Type>>(            \
-      sliced, threads, blocks, blocks32, busy, alone),
+      options::kTeam, sliced, threads, blocks, blocks32, busy, alone),
 const Variant kForwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
@@ -277,7 +278,7 @@ const int kForwardShipped = kForwardVariantCount
                          options)                                                                           \
   make_variant<Layout<lanes, per, channels>, BackwardMemory<Layout<lanes, per, channels>, sliced, options>, \
                BackwardMemory<Layout<lanes, per, channels>, sliced, OptionsOf<options, 4>::Type>>(          \
-      sliced, threads, blocks, blocks32, busy, alone),
+      options::kTeam, sliced, threads, blocks, blocks32, busy, alone),
 const Variant kBackwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
@@ -295,13 +296,13 @@ const int kBackwardShipped = kBackwardVariantCount
       make_variant<Layout<lanes, per, channels>,                                                     \
                    ForwardMemory<Layout<lanes, per, channels>, false, options>,                      \
                    ForwardMemory<Layout<lanes, per, channels>, false, OptionsOf<options, 4>::Type>>( \
-          false, threads, blocks, blocks32, busy, alone, true);
+          1, false, threads, blocks, blocks32, busy, alone, true);
 #define CONSTANT_BACKWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)      \
   const Variant kConstantBackward =                                                                   \
       make_variant<Layout<lanes, per, channels>,                                                      \
                    BackwardMemory<Layout<lanes, per, channels>, false, options>,                      \
                    BackwardMemory<Layout<lanes, per, channels>, false, OptionsOf<options, 4>::Type>>( \
-          false, threads, blocks, blocks32, busy, alone, true);
+          1, false, threads, blocks, blocks32, busy, alone, true);
 #include "kernels/selective_scan/cuda/variants.def"
 
 Tiling ends_tiling(const Common& common) {

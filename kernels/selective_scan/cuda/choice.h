@@ -10,6 +10,7 @@ namespace scankit::selective_scan {
 // for fp32.
 struct Variant {
   int lanes, per_lane, channels;  // of Layout
+  int team;                       // warps that share channels (layout.h)
   bool sliced;
   int fewest_warps, most_warps;
   int resident_warps[2];  // of a multiprocessor, as registers allow; 0: never taken

@@ -41,6 +41,28 @@ TEST(Choice, ManyStatesOfFewChannelsTakeMoreLanes) {
   EXPECT_EQ(forward(2, 2048, 128, kPascal), "scankit_forward_any");  // too little shared memory
 }
 
+// Two, four or no warps share channels, as those are few or many; 16-bit rows at 8-byte places alone.
+TEST(Choice, ManyStatesAreLoopedOverByTeamsWhereChannelsAreFew) {
+  Choice choice;
+  const auto team = [&](int batch, int dim, int states, bool halves, DType dtype = DType::BF16) {
+    Common c = problem(batch, dim, 2048, states);
+    c.dtype = dtype;
+    EXPECT_TRUE(choose_backward(c, kH200, &choice, halves));
+    const Variant& v = kBackwardVariants[choice.variant];
+    EXPECT_TRUE(v.sliced);
+    EXPECT_EQ(v.halves, halves && dtype != DType::F32);
+    EXPECT_EQ(choice.warps % v.team, 0);
+    return v.team;
+  };
+  EXPECT_EQ(team(8, 2048, 64, true), 1);
+  EXPECT_EQ(team(4, 2048, 64, true), 2);
+  EXPECT_EQ(team(1, 768, 32, true), 2);
+  EXPECT_EQ(team(2, 2048, 128, true), 4);
+  EXPECT_EQ(team(1, 768, 256, true), 4);
+  EXPECT_EQ(team(2, 2048, 128, false), 1);
+  EXPECT_EQ(team(2, 2048, 128, true, DType::F32), 1);
+}
+
 TEST(Choice, OneStateHasItsOwnKernels) {
   static float sink;
   device::Plan plan;

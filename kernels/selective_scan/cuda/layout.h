@@ -19,6 +19,7 @@ struct Plain {
   static constexpr bool kAsync = false;        // what the backward reads comes a tile ahead, by cp.async
   static constexpr int kReplayQuads = 2;       // of the backward's first pass from test to test of its loop
   static constexpr bool kConstant = false;     // B, C or both are constant (constant.cuh)
+  static constexpr int kTeam = 1;              // warps that share channels, not states (state_slices.cuh)
 };
 
 // A candidate's (tune_forward.def).
@@ -33,6 +34,18 @@ struct Straight : Plain {
 // Of 16-bit tensors: the rows of others do not fit into shared memory.
 struct Async : Straight {
   static constexpr bool kAsync = true;
+};
+
+// Of more than 16 states in slices of 16.
+struct TwoWarps : Plain {
+  static constexpr int kTeam = 2;
+};
+struct FourWarps : Plain {
+  static constexpr int kTeam = 4;
+};
+// A candidate's (tune_backward.def).
+struct EightWarps : Plain {
+  static constexpr int kTeam = 8;
 };
 
 struct ConstantForward : Plain {
@@ -169,23 +182,40 @@ struct BackwardMemory<Layout<1, kPer, kChannels>, false, O> {
   static constexpr int kBlock = 0, kWarp = 2 * kTogether * kSums + kTable * 8 * 2, kWarpSlice = 0;
 };
 
-// Of 16 states, looped over (state_loop_backward.cuh).
-template <int kChannels, class O>
-struct BackwardMemory<Layout<1, 16, kChannels>, false, O> {
-  static constexpr int kFewestWarps = 1, kSpanTiles = 1;
+// Of 16 states, looped over (state_loop_backward.cuh): what a slice has.
+template <int kChannels>
+struct StateLoopMemory {
   // Rows of B and C: the 16-byte reads of two neighbouring rows, 16 floats of each, are 32 banks. In the gap
   // of 16 floats are the row's pieces as they are in global memory; behind the rows, where those are.
   static constexpr int kPitch = 48;
-  static constexpr int kAddresses = 2 * 16 * kPitch;
-  static constexpr int kBlock = kAddresses + 2 * 16 * 4 * 2;
+  static constexpr int kProjections = 2 * 16 * kPitch;
   // What each lane keeps of a state, 32 lanes a slot, and a gap for the writes of a channel's four lanes.
   static constexpr int kSlot = 32 * 2 * kChannels + 2 * kChannels;
   static constexpr int kA = 16 * kSlot;
-  static constexpr int kPart = kA + 16 * 8 * kChannels;         // dB and dC over the warp's channels
-  static constexpr int kTable = kPart + 2 * 16 * kTile;         // where ten rows of each channel are
-  static constexpr int kRaw = kTable + 10 * kChannels * 8 * 2;  // a lane's pieces, seven arrays as above
-  static constexpr int kStart = kRaw + 7 * kChannels * 128;     // its states before a tile
+  static constexpr int kPart = kA + 16 * 8 * kChannels;  // dB and dC over the warp's channels
+  static constexpr int kTable = kPart + 2 * 16 * kTile;  // where rows of each channel are
+};
+template <int kChannels, class O>
+struct BackwardMemory<Layout<1, 16, kChannels>, false, O> : StateLoopMemory<kChannels> {
+  using Base = StateLoopMemory<kChannels>;
+  static constexpr int kFewestWarps = 1, kSpanTiles = 1, kTeam = 1;
+  static constexpr int kAddresses = Base::kProjections;
+  static constexpr int kBlock = kAddresses + 2 * 16 * 4 * 2;
+  static constexpr int kRaw =
+      Base::kTable + 10 * kChannels * 8 * 2;                 // a lane's pieces, seven arrays as above
+  static constexpr int kStart = kRaw + 7 * kChannels * 128;  // its states before a tile
   static constexpr int kWarp = kStart + kChannels * 128;
+  static constexpr int kWarpSlice = 0;
+};
+// Of more states, in slices (state_slices.cuh): no table of B's and C's addresses, and no states ahead, so that
+// a team of four has room for sixteen warps.
+template <int kChannels, class O>
+struct BackwardMemory<Layout<1, 16, kChannels>, true, O> : StateLoopMemory<kChannels> {
+  using Base = StateLoopMemory<kChannels>;
+  static constexpr int kTeam = O::kTeam, kFewestWarps = kTeam, kSpanTiles = 1;
+  static constexpr int kBlock = kTeam * Base::kProjections;  // a slice for each warp of a team
+  static constexpr int kRaw = Base::kTable + 9 * kChannels * 8 * 2;
+  static constexpr int kWarp = kRaw + 7 * kChannels * 128;
   static constexpr int kWarpSlice = 0;
 };
 // Two blocks of eight warps to a multiprocessor of 228 KB, of which each block takes one for the system.

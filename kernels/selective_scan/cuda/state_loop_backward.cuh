@@ -16,9 +16,9 @@
 // in copies: this is for 16-bit tensors whose rows start at 8-byte places (`halves`) alone.
 namespace scankit::selective_scan {
 
-template <class T, class L>
-struct StateLoopBackward : StateLoopTile<T, L> {
-  using Tile = StateLoopTile<T, L>;
+template <class T, class L, class Memory = BackwardMemory<L, false, Plain>>
+struct StateLoopBackward : StateLoopTile<T, L, Memory> {
+  using Tile = StateLoopTile<T, L, Memory>;
   using typename Tile::M, typename Tile::Quarter;
   using Sum = ChannelSum<Layout<4, 4, 1>, 16>;
   using Tile::find_rows, Tile::piece, Tile::ask_for, Tile::load_start, Tile::fetch, Tile::store, Tile::stage;
@@ -39,8 +39,9 @@ struct StateLoopBackward : StateLoopTile<T, L> {
   SCANKIT_DEVICE StateLoopBackward(const BackwardArguments& arguments, float* shared)
       : Tile(arguments, shared) {}
 
-  // dy = dout silu(z), from dout in `dy`; writes dz = dout out silu'(z) and, if wanted, out_z = out silu(z).
-  SCANKIT_DEVICE void ungate(float (&dy)[8], int i, int step) const {
+  // dy = dout silu(z), from dout in `dy`; writes dz = dout out silu'(z) and, if wanted, out_z = out silu(z),
+  // unless another warp does (`writes`).
+  SCANKIT_DEVICE void ungate(float (&dy)[8], int i, int step, bool writes) const {
     float z[8], out[8], dz[8];
     fetch(z, kZ, i, step);
     fetch(out, kOut, i, step);
@@ -51,17 +52,18 @@ struct StateLoopBackward : StateLoopTile<T, L> {
       dy[t] *= silu;
       out[t] *= silu;
     }
+    if (!writes) return;
     store(piece(g.dz, kDz, i, step), dz, i, step);
     if (g.out_z.data != nullptr) store(piece(g.out_z, kOutZ, i, step), out, i, step);
   }
 
   // dt, w and dy of the lane's steps; adds to the channels' dD.
-  SCANKIT_DEVICE void prologue(Steps& now, float (&dD)[kCount], int step) const {
+  SCANKIT_DEVICE void prologue(Steps& now, float (&dD)[kCount], int step, bool writes = true) const {
     const bool outer = lanes.q == 0 || lanes.q == 3;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       fetch(now.dy[i], kDout, i, step);
-      if (c.z.data != nullptr) ungate(now.dy[i], i, step);
+      if (c.z.data != nullptr) ungate(now.dy[i], i, step, writes);
       fetch(now.dt[i], kDelta, i, step);
       fetch(now.w[i], kU, i, step);
       const float bias = lanes.of_channel(c.delta_bias, i);
@@ -179,9 +181,9 @@ struct StateLoopBackward : StateLoopTile<T, L> {
     }
     write_kept(mine, dA, leaves);
   }
-  // All states of a tile: s and r of the lane's steps, and dB and dC summed over the warp's channels, rows
-  // of 32 floats as those of B and C, but without a gap: odd states have their halves swapped.
-  SCANKIT_DEVICE void scan(Steps& now) const {
+  // `count` states of a tile: s and r of the lane's steps, and dB and dC summed over the warp's channels, rows
+  // of 32 floats as those of B and C (`from`), but without a gap: odd states have their halves swapped.
+  SCANKIT_DEVICE void scan(Steps& now, const float* from, int count) const {
     const int rest = lanes.group & (kTogether - 1);
     const bool upper = lanes.group >= kTogether;  // is left with dC
     int row[kTogether];
@@ -190,10 +192,10 @@ struct StateLoopBackward : StateLoopTile<T, L> {
     float* to = own + M::kPart + (upper * 16 + rest) * 32 + lanes.q * 4;
     const int first = (rest & 1) * 16;
 #pragma unroll 1
-    for (int slot = 0; slot < 16; slot += kTogether) {
+    for (int slot = 0; slot < count; slot += kTogether) {
       float v[16] = {};
       const auto one = [&](int k, float(&sums)[16]) {
-        state(now, slot + k, memory + slot * M::kPitch + row[k], sums);
+        state(now, slot + k, from + slot * M::kPitch + row[k], sums);
       };
       Sum::template add_states<0, kTogether, true>(v, one);
       Sum::template add<16, 16>(v, lane);
@@ -243,7 +245,7 @@ struct StateLoopBackward : StateLoopTile<T, L> {
       }
       if (step > first_step()) ask_for(step - kTile);
       __syncwarp();
-      scan(now);
+      scan(now, memory, 16);
       // The warps' sums are complete, B and C read, and so are the states that du may overwrite
       // (kept_states.h).
       __syncthreads();

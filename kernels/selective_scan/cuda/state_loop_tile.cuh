@@ -9,9 +9,9 @@
 // kept of a state from tile to tile, and the sums that leave the block.
 namespace scankit::selective_scan {
 
-template <class T, class L>
+template <class T, class L, class M_>
 struct StateLoopTile {
-  using M = BackwardMemory<L, false, Plain>;
+  using M = M_;
   // For what is kept by state: of a channel's 16 states a lane reads and writes four.
   using Quarter = Layout<4, 4, L::kChannels>;
   using Staged = Projections<T, Layout<4, 4, 1>>;  // which thread has which piece of B and C
@@ -32,7 +32,7 @@ struct StateLoopTile {
       : p(arguments),
         g(p.backward),
         c(g.common),
-        lanes(c, p.tiling),
+        lanes(c, p.tiling, M::kTeam),
         memory(shared),
         own(shared + M::kBlock + threadIdx.x / 32 * M::kWarp),
         lane(threadIdx.x % 32) {}
@@ -48,11 +48,14 @@ struct StateLoopTile {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) row(which, i) = lanes.row(of) + lanes.further(of, i);
   }
+  SCANKIT_DEVICE void find_sequences() const {
+    find_row(g.dout, kDout), find_row(c.u, kU), find_row(c.delta, kDelta), find_row(c.z, kZ);
+    find_row(g.out, kOut), find_row(g.dz, kDz), find_row(g.du, kDu), find_row(g.ddelta, kDdelta);
+    find_row(g.out_z, kOutZ);
+  }
   SCANKIT_DEVICE void find_rows() const {
     if (lanes.q == 0) {
-      find_row(g.dout, kDout), find_row(c.u, kU), find_row(c.delta, kDelta), find_row(c.z, kZ);
-      find_row(g.out, kOut), find_row(g.dz, kDz), find_row(g.du, kDu), find_row(g.ddelta, kDdelta);
-      find_row(g.out_z, kOutZ);
+      find_sequences();
       const SavedStates x = states_of(c, g.x, p.x_in_workspace, p.workspace);
 #pragma unroll
       for (int i = 0; i < kCount; ++i)
@@ -87,27 +90,32 @@ struct StateLoopTile {
   // Asks for all that the tile at `step` reads. A lane asks for what it reads itself, and a thread for the
   // pieces of B and C that it stages: wait_for_copies alone makes them safe to read.
   template <bool kAligned>
-  SCANKIT_DEVICE void ask(int step) const {
-    const auto copy = [&](float* to, const char* from, int count) {
-      if constexpr (kAligned)
-        copy_16_bytes(to, from, count > 0);
-      else
-        copy_halves(to, from, count);
-    };
+  SCANKIT_DEVICE static void copy(float* to, const char* from, int count) {
+    if constexpr (kAligned)
+      copy_16_bytes(to, from, count > 0);
+    else
+      copy_halves(to, from, count);
+  }
+  template <bool kAligned>
+  SCANKIT_DEVICE void ask_rows(int step) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int count = lanes.count(i, step);
-      copy(raw(kDout, i, step), piece(g.dout, kDout, i, step), count);
-      copy(raw(kU, i, step), piece(c.u, kU, i, step), count);
-      copy(raw(kDelta, i, step), piece(c.delta, kDelta, i, step), count);
+      copy<kAligned>(raw(kDout, i, step), piece(g.dout, kDout, i, step), count);
+      copy<kAligned>(raw(kU, i, step), piece(c.u, kU, i, step), count);
+      copy<kAligned>(raw(kDelta, i, step), piece(c.delta, kDelta, i, step), count);
       if (c.z.data == nullptr) continue;
-      copy(raw(kZ, i, step), piece(c.z, kZ, i, step), count);
-      copy(raw(kOut, i, step), piece(g.out, kOut, i, step), count);
+      copy<kAligned>(raw(kZ, i, step), piece(c.z, kZ, i, step), count);
+      copy<kAligned>(raw(kOut, i, step), piece(g.out, kOut, i, step), count);
     }
+  }
+  template <bool kAligned>
+  SCANKIT_DEVICE void ask(int step) const {
+    ask_rows<kAligned>(step);
     for (int piece = threadIdx.x; piece < Staged::kCount; piece += blockDim.x) {
       const char* from = projection(piece);
-      copy(raw_projection(piece), from + step * T::kSize,
-           from != nullptr ? c.length - step - piece % 4 * 8 : 0);
+      copy<kAligned>(raw_projection(piece), from + step * T::kSize,
+                     from != nullptr ? c.length - step - piece % 4 * 8 : 0);
     }
     if (step > 0) ask_start(step);
     commit_copies();
@@ -166,7 +174,7 @@ struct StateLoopTile {
   // channel read 16 bytes each of a row at once: first the first halves of their eight steps, which stand
   // together, then the second ones.
   SCANKIT_DEVICE void stage() const {
-    for (int piece = threadIdx.x; piece < Staged::kCount; piece += blockDim.x) {
+    for (int piece = threadIdx.x; piece < M::kTeam * Staged::kCount; piece += blockDim.x) {
       const uint4 e = *reinterpret_cast<const uint4*>(raw_projection(piece));
       float v[8], *to = memory + piece / 4 * M::kPitch + piece % 4 * 4;
       const unsigned w[4] = {e.x, e.y, e.z, e.w};
@@ -274,10 +282,8 @@ struct StateLoopTile {
     slab(offset)[slab_row() * p.dim_pitch + lanes.place.channel + lanes.channel(i)] = v;
   }
   SCANKIT_DEVICE Index slab_row() const { return Index{segment_index()} * c.batch + lanes.place.batch; }
-  // dA of each state from the parts of the channel's lanes, and the gradient that leaves the first tile.
-  SCANKIT_DEVICE void put_states(bool is_first) const {
-    float dA[kCount][4], leaves[kCount][4];
-    __syncwarp();
+  // dA of each state from the parts of the channel's lanes, and the gradient that leaves the tile.
+  SCANKIT_DEVICE void read_states(float (&dA)[kCount][4], float (&leaves)[kCount][4]) const {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const float* of = kept(state_at(lanes.q * 4 + k), lane - lanes.q);
@@ -287,6 +293,11 @@ struct StateLoopTile {
         leaves[i][k] = of[kCount + i];
       }
     }
+  }
+  SCANKIT_DEVICE void put_states(bool is_first) const {
+    float dA[kCount][4], leaves[kCount][4];
+    __syncwarp();
+    read_states(dA, leaves);
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
       store_states<4>(slab(p.dA) + slab_row() * p.dA_pitch +

@@ -72,9 +72,9 @@ struct StepLanes {
   Place place;
   int group, q;
 
-  SCANKIT_DEVICE StepLanes(const Common& common, const Tiling& tiling)
+  SCANKIT_DEVICE StepLanes(const Common& common, const Tiling& tiling, int team = 1)
       : c(common),
-        place(find_place(common, tiling, L::kWarpChannels)),
+        place(find_place(common, tiling, L::kWarpChannels, team)),
         group(threadIdx.x % 32 / 4),
         q(threadIdx.x % 4) {}
 

@@ -27,18 +27,21 @@ struct Place {
 // `channel` is one that exists, so that addresses made from it stay in range.
 // warp_channels: channels of a warp, from the layout. blockIdx.x is below 2^31, which the planner has
 // checked (block_count); grid.y ends at 65535 and has segments.
-SCANKIT_DEVICE Place find_place(const Common& common, const Tiling& tiling, int warp_channels) {
-  const unsigned block = blockIdx.x, tiles = tiling.tiles_per_group, groups = common.groups;
-  Place place;
-  place.tile = static_cast<int>(block % tiles);
-  place.group = static_cast<int>(block / tiles % groups);
-  place.batch = static_cast<int>(block / tiles / groups);
-  const Index warps = blockDim.x / 32, warp = threadIdx.x / 32;
+SCANKIT_DEVICE void find_channels(Place& place, const Tiling& tiling, int warp_channels, int team) {
+  const Index warps = blockDim.x / (32 * team), warp = threadIdx.x / (32 * team);
   const Index first = (place.tile * warps + warp) * warp_channels;
   const Index left = tiling.channels_per_group - first;
   place.channels = static_cast<int>(left < 0 ? 0 : left < warp_channels ? left : warp_channels);
   place.channel =
       static_cast<int>(place.group * static_cast<Index>(tiling.channels_per_group) + (left > 0 ? first : 0));
+}
+SCANKIT_DEVICE Place find_place(const Common& common, const Tiling& tiling, int warp_channels, int team = 1) {
+  const unsigned block = blockIdx.x, tiles = tiling.tiles_per_group, groups = common.groups;
+  Place place;
+  place.tile = static_cast<int>(block % tiles);
+  place.group = static_cast<int>(block / tiles % groups);
+  place.batch = static_cast<int>(block / tiles / groups);
+  find_channels(place, tiling, warp_channels, team);
   return place;
 }
 

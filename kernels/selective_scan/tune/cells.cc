@@ -94,7 +94,7 @@ std::vector<Cell> default_cells() {
   for (const Shape& shape : kFigures) add(cells, shape, 1);
   add_grid(cells, DType::BF16, 16, 2, 1);
   add_grid(cells, DType::F32, 16, 3, 2);
-  for (const int states : {1, 4, 8, 64}) add_grid(cells, DType::BF16, states, 4, 3);
+  for (const int states : {1, 4, 8, 64, 32, 128, 256}) add_grid(cells, DType::BF16, states, 4, 3);
   return cells;
 }
 

@@ -18,7 +18,7 @@ namespace {
 struct Options {
   std::string source, units, cubins, compile, results = "tune.txt", table, dtype;
   double budget = 1e9;
-  int tiers = 9, capability = 90, limit = 1 << 30;
+  int tiers = 9, capability = 90, limit = 1 << 30, states = 1;
   bool list = false, fresh = false, rewrite = false, forward = true, backward = true;
 };
 
@@ -55,6 +55,8 @@ Options parse(int count, char** arguments) {
       o.budget = std::atof(value.c_str());
     else if (name == "--tiers")
       o.tiers = std::atoi(value.c_str());
+    else if (name == "--states")
+      o.states = std::atoi(value.c_str());
     else if (name == "--cells")
       o.limit = std::atoi(value.c_str());
     else if (name == "--dtype" && (value == "f32" || value == "f16" || value == "bf16"))
@@ -72,7 +74,7 @@ std::vector<Cell> wanted_cells(const Options& options) {
   std::vector<Cell> cells;
   for (const Cell& cell : default_cells())
     if (cell.tier < options.tiers && (cell.backward ? options.backward : options.forward) &&
-        (options.dtype.empty() || options.dtype == name_of(cell.dtype)) &&
+        (options.dtype.empty() || options.dtype == name_of(cell.dtype)) && cell.states >= options.states &&
         static_cast<int>(cells.size()) < options.limit)
       cells.push_back(cell);
   return cells;
