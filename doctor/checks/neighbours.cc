@@ -16,7 +16,7 @@
 #include "doctor/checks/packages.h"
 #include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
-#include "doctor/knowledge/importers.h"
+#include "doctor/knowledge/known_packages.h"
 
 namespace scankit {
 namespace {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DSOURCE=kernel.cu -DUNITS=units.def -DARCHS="sm_80 sm_90" -DWORK=folder -P compile_test.cmake
-# Every unit compiles for these GPUs, and no kernel but those named _any, _any_1x32 and _any_1x64 (more than 16
-# states; the last two lack one register for fp16, outside their loops) spills registers on sm_90.
+# Every unit compiles for these GPUs, and no kernel but those named _any (more than 16 states) spills registers on
+# sm_90. _any_1x32 and _any_1x64 may lack one register, four bytes: their fp16 kernels do, outside the loops.
 cmake_policy(VERSION 3.25)
 find_program(NVCC nvcc PATHS /usr/local/cuda/bin)
 if(NOT NVCC)
@@ -49,7 +49,11 @@ foreach(arch IN LISTS archs)
       set(name ${CMAKE_MATCH_1})
       set(stores ${CMAKE_MATCH_2})
       message("${arch} ${unit} ${CMAKE_MATCH_1}: ${CMAKE_MATCH_4} registers, spills ${CMAKE_MATCH_2}+${CMAKE_MATCH_3} bytes")
-      if(arch STREQUAL sm_90 AND NOT stores EQUAL 0 AND NOT name MATCHES "_any(_1x32|_1x64)?$")
+      set(allowed 0)
+      if(name MATCHES "_any_1x(32|64)$")
+        set(allowed 4)
+      endif()
+      if(arch STREQUAL sm_90 AND stores GREATER allowed AND NOT name MATCHES "_any$")
         list(APPEND failures "${arch} ${unit} ${name} spills ${stores} bytes")
       endif()
     endforeach()
