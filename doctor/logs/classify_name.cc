@@ -136,7 +136,8 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
         verdict("variant_name_mismatch", "likely",
                 message("{} is a variant that another project builds; mamba-ssm has no module of that name",
                         name),
-                message("which selective_scan_cuda* files are installed"), {"module_not_built"});
+                message("which selective_scan_cuda* files are installed"),
+                {"module_not_built", "project_module_missing"});
   else if (looks_compiled(name) || is_private_module(name))
     judged = verdict("module_not_built", "likely",
                      message("this Python has no file of the compiled module {}", name),
@@ -212,7 +213,7 @@ Judged judge_name(const Captures& captures) {
   else
     judged = lacks("package_releases_differ",
                    installed || is_of_python(top) || top == "torch" ? "likely" : "possible",
-                   {"transformers_incompatible"});
+                   {"transformers_incompatible", "package_overwritten"});
   return judged;
 }
 
