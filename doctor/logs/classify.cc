@@ -69,9 +69,11 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
   if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem",
                              "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
                              "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
-    // These are linked by torch, and by hardly any extension.
-    if (torch_itself || starts_with_any(name, {"libcudnn.so", "libcusparseLt", "libcufile", "libcupti",
-                                               "libnvshmem", "libnccl.so"}))
+    // These are linked by torch, and by hardly any extension. A traceback shows the frame of torch/__init__.py if
+    // it is torch; only where the log was shortened to the line does the name have to decide.
+    const bool usually_torch = starts_with_any(
+        name, {"libcudnn.so", "libcusparseLt", "libcufile", "libcupti", "libnvshmem", "libnccl.so"});
+    if (torch_itself || (usually_torch && !around.frames))
       return verdict("torch_incomplete", "likely",
                      message("torch itself needs {}, which is not where torch looks", name),
                      message("the nvidia-* wheels that torch's metadata pins, compared with the installed "

@@ -26,6 +26,7 @@ struct Surroundings {
   bool program = false;          // the innermost frame is a file of the user's, and nothing is being built
   bool importing_torch = false;  // the innermost frame is torch's own __init__
   std::string caller;            // the file of the innermost frame that is not of torch's modules
+  bool frames = false;           // there are frames of a traceback before the error
 };
 
 Judged judge_symbol(const Captures& captures);

@@ -121,8 +121,10 @@ struct Explainer::State {
         around.importing_torch = frame.ends_with("/torch/__init__.py");
       }
       // A program is started by a relative path as well.
-      if (earlier.find("File \"") != std::string::npos && earlier.find("/ctypes/") == std::string::npos)
+      if (earlier.find("File \"") != std::string::npos && earlier.find("/ctypes/") == std::string::npos) {
+        around.frames = true;
         around.program = earlier.find(".py\", line ") != std::string::npos;
+      }
       // Where a log was shortened, the statement may be all that is left of the frame.
       if (earlier.find("from torch._C import") != std::string::npos ||
           earlier.find("_load_global_deps") != std::string::npos)
