@@ -13,27 +13,30 @@ Message visible_gpus_not_applicable(const Snapshot& snapshot) {
   return visible_devices(snapshot) ? "" : message("CUDA_VISIBLE_DEVICES is not set");
 }
 
+// At least one GPU stays visible, so nothing is broken; what is hidden is only mentioned.
+std::vector<Message> partly_hidden(const Snapshot& snapshot, const VisibleDevices& set,
+                                   const std::vector<SeenGpu>& gpus) {
+  std::vector<Message> lines;
+  for (const SeenGpu& gpu : gpus)
+    if (gpu.visibility == Visibility::Hidden)
+      lines.push_back(message("{} is hidden by CUDA_VISIBLE_DEVICES={}", gpu.name(), set.text));
+  const auto n = snapshot.driver.value.mig.size();
+  for (const std::string& entry : set.accepted)
+    if (entry.starts_with("MIG-") && n == 0)
+      lines.push_back(message("whether the MIG instance {} exists: no MIG instances were listed", entry));
+  if (n > 0)
+    lines.push_back(message_n(n, "which of the {} MIG instance the variable selects",
+                              "which of the {} MIG instances the variable selects", n));
+  return lines;
+}
+
 CheckResult gpus_visible(const Snapshot& snapshot) {
   CheckResult result;
   const auto set = visible_devices(snapshot);
   const auto gpus = seen_gpus(snapshot);
-  const auto is = [](Visibility wanted) {
-    return [wanted](const SeenGpu& gpu) { return gpu.visibility == wanted; };
-  };
-  // At least one GPU stays visible, so nothing is broken; hidden ones are only mentioned.
-  if (!std::ranges::all_of(gpus, is(Visibility::Hidden))) {
-    for (const SeenGpu& gpu : gpus)
-      if (gpu.visibility == Visibility::Hidden)
-        result.not_checked.push_back(
-            message("{} is hidden by CUDA_VISIBLE_DEVICES={}", gpu.name(), set->text));
-    const auto n = snapshot.driver.value.mig.size();
-    for (const std::string& entry : set->accepted)
-      if (entry.starts_with("MIG-") && n == 0)
-        result.not_checked.push_back(
-            message("whether the MIG instance {} exists: no MIG instances were listed", entry));
-    if (n > 0)
-      result.not_checked.push_back(message_n(n, "which of the {} MIG instance the variable selects",
-                                             "which of the {} MIG instances the variable selects", n));
+  const auto hidden = [](const SeenGpu& gpu) { return gpu.visibility == Visibility::Hidden; };
+  if (!std::ranges::all_of(gpus, hidden)) {
+    result.not_checked = partly_hidden(snapshot, *set, gpus);
     return result;
   }
   // An empty value, "-1" and "NoDevFiles" are ways to hide GPUs on purpose. A number or id that names

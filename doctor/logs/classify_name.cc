@@ -96,28 +96,32 @@ bool is_of_a_fork(std::string_view name) {
 
 }  // namespace
 
+// torch, or a part of it, that Python did not find.
+Judged judge_torch_module(const std::string& name, const Surroundings& around) {
+  if (name == "torch" && around.building)
+    return verdict("torch_missing_at_build", "certain",
+                   message("the setup script imports torch, but the environment in which it runs has none"));
+  if (name == "torch" && around.program)
+    return verdict("missing_python_dependency", "likely", message("this Python has no torch"),
+                   message("which Python ran: sys.executable"), {"torch_missing_at_build"});
+  if (name == "torch")
+    return verdict("torch_missing_at_build", "possible", message("this Python has no torch"),
+                   message("whether it was a build, in which pip hides the installed torch, or a program"));
+  if (name == "torch._C" || name.starts_with("torch._C."))
+    return verdict("torch_incomplete", "likely",
+                   message("torch's Python files are installed but its compiled part is not"),
+                   message("whether the current directory contains a directory named torch"));
+  return verdict("torch_api_removed_in_source", "likely", message("this torch has no {}", name),
+                 message("the torch release that the program was written for"));
+}
+
 // Decides by the name of a module that Python did not find (ModuleNotFoundError).
 Judged judge_module(const Captures& captures, const Surroundings& around) {
   const std::string name = captures.contains("name") ? capture(captures, "name") : capture(captures, "name2");
   const auto top = name.substr(0, name.find('.'));
   Judged judged;
-  if (name == "torch" && around.building)
-    judged =
-        verdict("torch_missing_at_build", "certain",
-                message("the setup script imports torch, but the environment in which it runs has none"));
-  else if (name == "torch" && around.program)
-    judged = verdict("missing_python_dependency", "likely", message("this Python has no torch"),
-                     message("which Python ran: sys.executable"), {"torch_missing_at_build"});
-  else if (name == "torch")
-    judged = verdict("torch_missing_at_build", "possible", message("this Python has no torch"),
-                     message("whether it was a build, in which pip hides the installed torch, or a program"));
-  else if (name == "torch._C" || name.starts_with("torch._C."))
-    judged = verdict("torch_incomplete", "likely",
-                     message("torch's Python files are installed but its compiled part is not"),
-                     message("whether the current directory contains a directory named torch"));
-  else if (top == "torch")
-    judged = verdict("torch_api_removed_in_source", "likely", message("this torch has no {}", name),
-                     message("the torch release that the program was written for"));
+  if (top == "torch")
+    judged = judge_torch_module(name, around);
   else if (top == "triton")
     judged = verdict("triton_incompatible", "certain", message("{} is not installed", name));
   else if (top == "transformers")

@@ -128,7 +128,8 @@ def pip_replaced_torch(env):
     now = time.time()
     aged(env.module_file, now - 2 * 86400)
     (env.site / "shared-torch.pth").unlink()
-    run("cp", "-al", f"{shared_torch().parent}/.", f"{env.site}/")
+    # Links, or copies where the cache is on another file system.
+    run("sh", "-c", 'cp -al "$0" "$1" 2>/dev/null || cp -a "$0" "$1"', f"{shared_torch().parent}/.", f"{env.site}/")
     for info in env.site.glob("torch-*.dist-info"):
         copy = info.with_name(info.name + ".copy")
         run("cp", "-a", "--no-preserve=links", info, copy)
