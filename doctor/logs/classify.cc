@@ -122,6 +122,47 @@ Judged judge_wheel(const Captures& captures) {
                  {"wrong_machine_arch", "glibc_too_old"});
 }
 
+namespace {
+
+// Of a library of the system, or of the C library.
+bool is_of_the_system(const std::string& header) {
+  return starts_with_any(
+      header, {"google/", "sparsehash/", "boost/",  "Eigen/",      "eigen3/",    "opencv2/", "GL/",
+               "EGL/",    "GLFW/",       "X11/",    "infiniband/", "libaio.h",   "numa.h",   "zlib.h",
+               "png.h",   "jpeglib.h",   "mpi.h",   "ffi.h",       "openssl/",   "tbb/",     "omp.h",
+               "bzlib.h", "crypt.h",     "cblas.h", "lapacke.h",   "sndfile.h",  "libav",    "graphviz/",
+               "std",     "bits/",       "sys/",    "limits.h",    "features.h", "gnu/",     "linux/",
+               "asm/",    "c++config"});
+}
+
+// Of the sources themselves, or of what they bring along: a submodule, or a directory that their archive lacks.
+bool is_of_the_sources(const std::string& header) {
+  return ends_with_any(header, {".cpp", ".cu", ".cc", ".cuh", ".inl"}) ||
+         header.find("csrc/") != std::string::npos ||
+         starts_with_any(header, {"cutlass",
+                                  "cute/",
+                                  "glm/",
+                                  "third",
+                                  "extern",
+                                  "submodules/",
+                                  "deps/",
+                                  "cudnn_frontend",
+                                  "../",
+                                  "./",
+                                  "src/",
+                                  "pybind11/",
+                                  "fmt/",
+                                  "spdlog/",
+                                  "nlohmann/",
+                                  "kernel",
+                                  "nvbench/",
+                                  "cccl/",
+                                  "composable_kernel",
+                                  "ck/"});
+}
+
+}  // namespace
+
 Judged judge_header(const Captures& captures) {
   std::string header;
   for (const char* name : {"header", "header2", "header3", "header4", "header5"})
@@ -149,14 +190,7 @@ Judged judge_header(const Captures& captures) {
                      message("{} is in another place of this CUDA release, or removed", header),
                      message("nvcc -V, and the CUDA release that the project documents"),
                      {"cuda_headers_missing"});
-  else if (starts_with_any(
-               header,
-               {"google/", "sparsehash/", "boost/",  "Eigen/",      "eigen3/",    "opencv2/", "GL/",
-                "EGL/",    "GLFW/",       "X11/",    "infiniband/", "libaio.h",   "numa.h",   "zlib.h",
-                "png.h",   "jpeglib.h",   "mpi.h",   "ffi.h",       "openssl/",   "tbb/",     "omp.h",
-                "bzlib.h", "crypt.h",     "cblas.h", "lapacke.h",   "sndfile.h",  "libav",    "graphviz/",
-                "std",     "bits/",       "sys/",    "limits.h",    "features.h", "gnu/",     "linux/",
-                "asm/",    "c++config"}))
+  else if (is_of_the_system(header))
     judged = verdict("system_headers_missing", "certain",
                      message("{} belongs to a system library whose development files are missing", header));
   else if (base == "cudnn.h" || base == "cudnn_version.h")
@@ -167,28 +201,7 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("torch_api_removed_in_source", "likely",
                      message("the installed torch has no header {}", header),
                      message("the torch release that the sources were written for"));
-  else if (ends_with_any(header, {".cpp", ".cu", ".cc"}) || header.find("csrc/") != std::string::npos ||
-           ends_with_any(header, {".cuh", ".inl"}) ||
-           starts_with_any(header, {"cutlass",
-                                    "cute/",
-                                    "glm/",
-                                    "third",
-                                    "extern",
-                                    "submodules/",
-                                    "deps/",
-                                    "cudnn_frontend",
-                                    "../",
-                                    "./",
-                                    "src/",
-                                    "pybind11/",
-                                    "fmt/",
-                                    "spdlog/",
-                                    "nlohmann/",
-                                    "kernel",
-                                    "nvbench/",
-                                    "cccl/",
-                                    "composable_kernel",
-                                    "ck/"}))
+  else if (is_of_the_sources(header))
     judged = verdict("sdist_missing_csrc", "likely",
                      message("{} belongs to the sources themselves and does not exist", header),
                      message("whether the checkout has its submodules, or the archive its csrc directory"));
