@@ -11,6 +11,7 @@
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/command_line.h"
+#include "doctor/matrix/axes.h"
 #include "doctor/model/redact.h"
 
 namespace scankit {
@@ -101,6 +102,21 @@ std::string gpu_range_problem(const std::string& text) {
     if (const std::string problem = end.empty() ? "" : gpu_name_problem(end); !problem.empty())
       return problem;
   return "";
+}
+
+// The GPUs that names and ranges mean. A single name need not be a known one: chips come faster than tables.
+std::vector<std::string> gpus_in(const std::vector<std::string>& wanted) {
+  std::vector<std::string> gpus;
+  for (const std::string& one : wanted) {
+    if (one.find("..") == std::string::npos) {
+      gpus.push_back(one);
+      continue;
+    }
+    const auto range = values_of_axis("--gpu", one, known_gpus());
+    if (!range) throw CLI::ValidationError(say("{}; {}", range.error().message, range.error().hint));
+    gpus.insert(gpus.end(), range->begin(), range->end());
+  }
+  return gpus;
 }
 
 // The facts about a machine that are replaced by a description.
@@ -238,6 +254,7 @@ void add_doctor(CLI::App& app, int& exit_status) {
   // functions bind to them.
   command->callback([options, &exit_status] {
     check_show_options(options->show);
+    options->target.gpus = gpus_in(options->target.gpus);
     exit_status = options->axes.torch.empty() ? run_doctor(*options) : run_matrix(*options);
   });
 }

@@ -2,7 +2,6 @@
 #include "doctor/matrix/matrix.h"
 
 #include "doctor/base/exit_status.h"
-#include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 #include "doctor/matrix/axes.h"
 #include "doctor/matrix/report.h"
@@ -32,7 +31,8 @@ Result<MatrixRequest> request_of(const DoctorOptions& options) {
   SCANKIT_TRY(request.pythons, axis("--python", python, known_pythons()));
   SCANKIT_TRY(request.cudas, axis("--cuda", options.axes.cuda, known_cuda_releases()));
   SCANKIT_TRY(request.glibcs, axis("--glibc", options.axes.glibc, known_glibcs()));
-  SCANKIT_TRY(request.gpus, axis("--gpu", join(options.target.gpus, ","), known_gpus()));
+  request.gpus = options.target.gpus;
+  if (request.gpus == std::vector<std::string>{"none"}) request.gpus.clear();
   return request;
 }
 

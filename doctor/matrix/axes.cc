@@ -24,8 +24,8 @@ std::string minor_of(const std::string& value) {
 
 Error not_known(std::string_view option, const std::string& value, const std::vector<std::string>& known) {
   return {Errc::InvalidArgument, message("{} {}: this value is not known", option, printable(value)),
-          message("give values from {} to {}, or a range such as {}..{}", known.front(), known.back(),
-                  known.front(), known.back())};
+          message("the known values are {}; a range is written {}..{}", join(known), known.front(),
+                  known.back())};
 }
 
 }  // namespace

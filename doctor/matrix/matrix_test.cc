@@ -34,7 +34,8 @@ TEST(Axes, SayWhatIsWrongWithAValue) {
     const auto values = values_of_axis("--torch", text, kKnown);
     ASSERT_FALSE(values) << text;
     EXPECT_NE(english(values.error().message).find("--torch"), std::string::npos);
-    EXPECT_NE(english(values.error().hint).find("from 2.3 to 2.10"), std::string::npos);
+    EXPECT_NE(english(values.error().hint).find("2.3, 2.4, 2.5, 2.10; a range is written 2.3..2.10"),
+              std::string::npos);
   }
   const auto exchanged = values_of_axis("--torch", "2.5..2.3", kKnown);
   ASSERT_FALSE(exchanged);
@@ -108,7 +109,7 @@ TEST(MatrixReport, SaysWhereItFailsAndWhy) {
   EXPECT_NE(text.find("torch 2.5 with Python 3.11: it needs 1 symbol (torch_version_mismatch)"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("the files do not work everywhere: 2 of 3 combinations"), std::string::npos) << text;
+  EXPECT_NE(text.find("the files work at 2 of 3 places only"), std::string::npos) << text;
   EXPECT_EQ(exit_status_of(matrix), kExitFindings);
   const auto json = nlohmann::json::parse(matrix_json(matrix));
   EXPECT_EQ(json["verdict"], "fails");

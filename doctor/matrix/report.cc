@@ -169,20 +169,23 @@ void axis(Page& page, const std::string& name, const std::vector<AxisCell>& cell
 
 std::string verdict_line(const Matrix& matrix) {
   std::size_t works = 0, judged = 0;
-  for (const FileGroup& group : matrix.groups)
-    for (const MatrixCell& cell : group.cells) {
-      judged += cell.cell.fit != Fit::NoTorch ? 1 : 0;
-      works += cell.cell.fit == Fit::Works ? 1 : 0;
-    }
-  const std::string counts = say_n(judged, "{} of {} combination of torch and Python works",
-                                   "{} of {} combinations of torch and Python work", works, judged);
+  const auto take = [&](const Cell& cell) {
+    judged += cell.fit != Fit::NoTorch ? 1 : 0;
+    works += cell.fit == Fit::Works ? 1 : 0;
+  };
+  for (const FileGroup& group : matrix.groups) {
+    for (const MatrixCell& cell : group.cells) take(cell.cell);
+    for (const auto* axis : {&group.cudas, &group.glibcs, &group.gpus})
+      for (const AxisCell& cell : *axis) take(cell.cell);
+  }
+  const std::string counts = say_n(judged, "{} of {} place", "{} of {} places", works, judged);
   switch (overall(matrix)) {
     case Fit::Works:
-      return say("the files work wherever they were asked to: {}", counts);
+      return say("the files work at {}", counts);
     case Fit::Unknown:
-      return say("it is not known whether the files work everywhere: {}", counts);
+      return say("the files are known to work at {} only", counts);
     default:
-      return say("the files do not work everywhere: {}", counts);
+      return say("the files work at {} only", counts);
   }
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is not installed, or is not here at all: --so, --root, --gpu."""
 import glob
+import json
 import os
 import shutil
 import zipfile
@@ -230,6 +231,17 @@ def test_matrix_of_a_real_wheel(scankit):
     assert {cell["value"]: cell["fit"] for cell in group["cuda"]} == {"11.8": "fails", "12.6": "works", "13.0": "fails"}
     assert {cell["fit"] for cell in group["gpu"]} == {"works"}
     assert "PTX" in group["gpu"][-1]["reason"] and group["gpu"][0]["reason"] is None
+
+
+# Without --torch a range of GPUs is the GPUs in it.
+def test_gpu_range(scankit, examine, file):
+    described = examine("--so", file, "--gpu", "sm_86..sm_89", "--snapshot", "range.json").json
+    assert described["verdict"] in ("healthy", "broken"), described
+    with open("range.json") as stored:
+        gpus = json.load(stored)["gpus"]["value"]
+    assert [gpu["sm"] for gpu in gpus] == ["86", "87", "88", "89"]
+    scankit("doctor", "--so", file, "--gpu", "sm_1..").refused("sm_1")
+    scankit("doctor", "--so", file, "--gpu", "sm_90..sm_80").refused("sm_80..sm_90")
 
 
 def test_matrix_refuses(scankit, file):
