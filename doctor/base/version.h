@@ -31,4 +31,8 @@ bool operator==(const Version& a, const Version& b);
 std::strong_ordering pep440_order(const Version& a, const Version& b);
 bool is_postrelease(const Version& version);
 
+// Whether the release is one that the specifier takes (PEP 440): ">=2,<3", "==13.2.*", "~=0.1.0". Local parts
+// do not count; a version or an operator that is not understood is taken for met.
+bool meets(const std::string& installed, const std::string& specifier);
+
 }  // namespace scankit

@@ -2,10 +2,7 @@
 // The packages around the modules (tilelang, apache-tvm-ffi, quack-kernels, nvidia-cutlass-dsl, triton and
 // others) beside each other: releases that do not fit, and packages that are there twice. Another release
 // than metadata asks for is a warning; an error is what an import was seen to end with.
-#include "doctor/knowledge/neighbours.h"
-
 #include <algorithm>
-#include <compare>
 #include <optional>
 
 #include "doctor/base/files.h"
@@ -22,10 +19,7 @@ namespace scankit {
 namespace {
 
 const Distribution* installed(const Snapshot& snapshot, const std::string& name) {
-  const auto& all = snapshot.distributions.value;
-  const auto found = std::ranges::find_if(
-      all, [&](const Distribution& each) { return normalized_name(each.name) == normalized_name(name); });
-  return found == all.end() ? nullptr : &*found;
+  return find_distribution(snapshot.distributions.value, name);
 }
 
 std::string pointer_to(const Snapshot& snapshot, const Distribution& distribution) {
@@ -65,27 +59,11 @@ std::optional<Clash> clash_of(const Snapshot& snapshot, const Observation& seen)
   return clash.caller != nullptr ? std::optional(clash) : std::nullopt;
 }
 
-bool in_range(const std::string& version, const std::string& range) {
-  const auto have = Version::parse(version);
-  if (!have) return false;
-  const auto clauses = split_nonempty(range, ",");
-  return std::ranges::all_of(clauses, [&](const std::string& clause) {
-    const auto digits = clause.find_first_not_of("<>=");
-    const auto bound = Version::parse(clause.substr(digits));
-    if (!bound) return false;
-    const auto order = pep440_order(*have, *bound);
-    const std::string sign = clause.substr(0, digits);
-    if (sign == ">=") return std::is_gteq(order);
-    if (sign == "<=") return std::is_lteq(order);
-    return sign == "<" ? std::is_lt(order) : sign == ">" ? std::is_gt(order) : std::is_eq(order);
-  });
-}
-
 // The row that says that these two do not work together.
 const NeighbourPair* known_misfit(const Distribution& caller, const Distribution& callee) {
   for (const NeighbourPair& pair : neighbour_pairs())
     if (normalized_name(caller.name) == pair.package && normalized_name(callee.name) == pair.with &&
-        in_range(caller.version, pair.releases) && !in_range(callee.version, pair.takes))
+        meets(caller.version, pair.releases) && !meets(callee.version, pair.takes))
       return &pair;
   return nullptr;
 }

@@ -44,20 +44,12 @@ constexpr std::array kForce{Force{"mamba-ssm", "MAMBA_FORCE_BUILD"},
                             Force{"causal-conv1d", "CAUSAL_CONV1D_FORCE_BUILD"},
                             Force{"flash-attn", "FLASH_ATTENTION_FORCE_BUILD"}};
 
-// The installed distribution of this name, nullptr if there is none.
-const Distribution* owner(const Snapshot& snapshot, const std::string& name) {
-  if (name.empty() || !snapshot.distributions.present()) return nullptr;
-  for (const Distribution& installed : snapshot.distributions.value)
-    if (normalized_name(installed.name) == normalized_name(name)) return &installed;
-  return nullptr;
-}
-
 }  // namespace
 
 std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise,
                                std::vector<std::pair<std::string, std::string>> environment) {
   std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
-  const Distribution* distribution = owner(snapshot, copy->distribution);
+  const Distribution* distribution = find_distribution(snapshot.distributions.value, copy->distribution);
   const bool shipped = std::holds_alternative<InstallModule>(fixes.front());
   // conda builds nothing from source, and pip in its place would leave conda's records wrong. An egg or a
   // directory without a version cannot be requested from an index.
@@ -78,7 +70,7 @@ std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const
 }
 
 std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise) {
-  const Distribution* distribution = owner(snapshot, copy->distribution);
+  const Distribution* distribution = find_distribution(snapshot.distributions.value, copy->distribution);
   // The same wheel, or conda's package, contains the file as it was.
   const bool again = distribution && (!distribution->conda_channel.empty() ||
                                       (!distribution->editable && distribution->project.ends_with(".whl")));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "doctor/base/message.h"
 #include "doctor/base/result.h"
+#include "doctor/base/text.h"
 #include "doctor/model/examined_files.h"
 #include "doctor/model/log.h"
 #include "doctor/model/packages.h"
@@ -301,6 +303,15 @@ struct Snapshot {
   Probed<std::vector<Importer>> package_importers;
   Probed<Project> project;  // the sources in the current folder
 };
+
+// The first distribution of that name (compared as PEP 503 says), or nullptr.
+inline const Distribution* find_distribution(const std::vector<Distribution>& distributions,
+                                             std::string_view name) {
+  const std::string wanted = normalized_name(name);
+  const auto found = std::ranges::find_if(
+      distributions, [&](const Distribution& each) { return normalized_name(each.name) == wanted; });
+  return found == distributions.end() ? nullptr : &*found;
+}
 
 // Why a fact is not there.
 template <class T>

@@ -18,13 +18,6 @@ std::string requirement_name(const std::string& requirement) {
                                                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"));
 }
 
-const Distribution* installed(const Snapshot& snapshot, const std::string& name) {
-  const auto& all = snapshot.distributions.value;
-  const auto found = std::ranges::find_if(
-      all, [&](const Distribution& known) { return normalized_name(known.name) == normalized_name(name); });
-  return found == all.end() ? nullptr : &*found;
-}
-
 // The requirement as conda writes it. Its packages of torch and some others have another name than on the
 // index, and versions follow a single "=".
 std::string conda_requirement(const std::string& requirement) {
@@ -39,7 +32,8 @@ std::string conda_requirement(const std::string& requirement) {
 bool all_of_conda(const InstallPackages& fix, const Snapshot& snapshot) {
   return snapshot.python.value.kind == "conda" &&
          std::ranges::all_of(fix.requirements, [&](const std::string& requirement) {
-           const Distribution* known = installed(snapshot, requirement_name(requirement));
+           const Distribution* known =
+               find_distribution(snapshot.distributions.value, requirement_name(requirement));
            return known != nullptr && !known->conda_channel.empty();
          });
 }
@@ -98,7 +92,7 @@ Installer installer(const Snapshot& snapshot) {
 // The file, directory or URL from which the distribution was installed; "" if it came from an index
 // or is editable.
 std::string source_of(const std::string& name, const Snapshot& snapshot) {
-  const Distribution* known = installed(snapshot, name);
+  const Distribution* known = find_distribution(snapshot.distributions.value, name);
   return known == nullptr || known->editable ? "" : known->project;
 }
 
@@ -122,7 +116,7 @@ const Distribution* tied_to_its_source(const InstallPackages& fix, const Snapsho
   if (fix.reinstall) return nullptr;
   for (const std::string& requirement : fix.requirements)
     if (const std::string name = requirement_name(requirement); !source_of(name, snapshot).empty())
-      return installed(snapshot, name);
+      return find_distribution(snapshot.distributions.value, name);
   return nullptr;
 }
 

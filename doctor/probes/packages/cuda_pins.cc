@@ -8,6 +8,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
+#include "doctor/base/version.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/packages/requirements.h"
 

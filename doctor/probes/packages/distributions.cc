@@ -279,13 +279,6 @@ Probed<std::vector<Distribution>> probe_distributions(const Host& host, const Py
   return failed;
 }
 
-const Distribution* find_distribution(const std::vector<Distribution>& distributions, std::string_view name) {
-  const std::string wanted = normalized_name(name);
-  const auto found = std::ranges::find_if(
-      distributions, [&](const Distribution& each) { return normalized_name(each.name) == wanted; });
-  return found == distributions.end() ? nullptr : &*found;
-}
-
 std::string source_of(const Host& host, const Distribution& distribution) {
   const Json json = direct_url_of(host, distribution);
   return json.is_object() && !text_in(json, "url").empty() ? source_in(json) : "";

@@ -15,8 +15,6 @@ namespace scankit {
 // first of a name is the one that counts. Failed where a site-packages folder exists but cannot be read.
 Probed<std::vector<Distribution>> probe_distributions(const Host& host, const Python& python);
 
-// The first distribution of that name (compared as PEP 503 says), or nullptr.
-const Distribution* find_distribution(const std::vector<Distribution>& distributions, std::string_view name);
 // What it was installed from, where that was no index (direct_url.json, PEP 610): an absolute path, or the
 // URL of a requirement ("git+https://host/repository@COMMIT", "https://host/file.whl"); "" for an index.
 std::string source_of(const Host& host, const Distribution& distribution);

@@ -8,6 +8,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
+#include "doctor/base/version.h"
 #include "doctor/knowledge/known_packages.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/packages.h"

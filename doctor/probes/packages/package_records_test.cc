@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "doctor/base/version.h"
 #include "doctor/probes/imports/importers.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/packages.h"

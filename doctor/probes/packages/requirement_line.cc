@@ -204,43 +204,6 @@ std::optional<bool> marker_holds(std::string_view marker, const Python& python, 
   return Marker(marker, python, machine, extras).whole();
 }
 
-namespace {
-
-// "~=2.2.1" is ">=2.2.1, ==2.2.*": all parts but the last stay.
-bool is_compatible(const Version& have, const Version& want) {
-  for (std::size_t i = 0; i + 1 < want.release.size(); ++i)
-    if (have.part(i) != want.part(i)) return false;
-  return std::is_gteq(pep440_order(have, want));
-}
-
-bool meets_clause(const std::string& installed, const std::string& clause) {
-  const auto digits = clause.find_first_not_of("=<>!~");
-  if (digits == std::string::npos || digits == 0) return true;
-  const std::string operation = clause.substr(0, digits), wanted = clause.substr(digits);
-  if (wanted.ends_with(".*") && (operation == "==" || operation == "!=")) {
-    const bool below = (installed + ".").starts_with(wanted.substr(0, wanted.size() - 1));
-    return below == (operation == "==");
-  }
-  const auto have = Version::parse(installed), want = Version::parse(wanted);
-  if (!have || !want) return true;
-  const auto order = pep440_order(*have, *want);
-  if (operation == "==") return std::is_eq(order);
-  if (operation == "!=") return std::is_neq(order);
-  if (operation == ">=") return std::is_gteq(order);
-  if (operation == "<=") return std::is_lteq(order);
-  if (operation == "<") return std::is_lt(order);
-  if (operation == ">") return std::is_gt(order);
-  return operation != "~=" || is_compatible(*have, *want);
-}
-
-}  // namespace
-
-bool meets(const std::string& installed, const std::string& specifier) {
-  const auto clauses = split_nonempty(specifier, ",");
-  return std::ranges::all_of(clauses,
-                             [&](const std::string& clause) { return meets_clause(installed, clause); });
-}
-
 std::vector<RequirementLine> requirement_lines(std::string_view metadata) {
   constexpr std::string_view kField = "Requires-Dist:";
   std::vector<RequirementLine> found;

@@ -48,13 +48,6 @@ namespace {
 
 constexpr std::size_t kFewFiles = 200;  // of a RECORD: one that is there is enough
 
-const Distribution* distribution_of(const Snapshot& snapshot, const std::string& name) {
-  const auto& all = snapshot.distributions.value;
-  const auto found = std::ranges::find_if(
-      all, [&](const Distribution& each) { return normalized_name(each.name) == normalized_name(name); });
-  return found == all.end() ? nullptr : &*found;
-}
-
 // pkg.part below the folder of pkg: a folder, a source file, or a compiled one.
 bool holds_part(const Host& host, const Python& python, const std::string& folder, const std::string& part) {
   const std::string place = path_join(folder, part);
@@ -101,7 +94,7 @@ std::vector<Requirement> probe_required(const Host& host, const Snapshot& so_far
   std::vector<Requirement> required;
   const Python& python = so_far.python.value;
   for (const std::string& name : names) {
-    const Distribution* distribution = distribution_of(so_far, name);
+    const Distribution* distribution = find_distribution(so_far.distributions.value, name);
     if (const auto path = module_path(host, python, name))
       required.push_back({name, "module", *path});
     else if (distribution != nullptr && has_files(host, *distribution))
@@ -131,7 +124,7 @@ std::vector<Requirement> required_in(const Snapshot& snapshot, const std::vector
       required.push_back({name, "absent", ""});
     else if (module != modules.end())
       required.push_back({name, "module", module->path});
-    else if (const Distribution* distribution = distribution_of(snapshot, name))
+    else if (const Distribution* distribution = find_distribution(snapshot.distributions.value, name))
       required.push_back({name, "distribution", distribution->path});
     else
       required.push_back({name, "not-read", ""});

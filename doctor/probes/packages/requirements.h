@@ -29,10 +29,6 @@ std::optional<RequirementLine> parse_requirement(std::string_view line);
 std::optional<bool> marker_holds(std::string_view marker, const Python& python, const std::string& machine,
                                  const std::vector<std::string>& extras);
 
-// Whether the release is one that the specifier takes (PEP 440): ">=2,<3", "==13.2.*", "~=0.1.0". Local parts
-// do not count; a version or an operator that is not understood is taken for met.
-bool meets(const std::string& installed, const std::string& specifier);
-
 // The Requires-Dist lines of a METADATA or PKG-INFO file, up to the description.
 std::vector<RequirementLine> requirement_lines(std::string_view metadata);
 
