@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/cli/command_facts.h"
-
 #include <sys/wait.h>
 
 #include "doctor/cli/run.h"

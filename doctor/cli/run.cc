@@ -17,7 +17,6 @@
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/check.h"
-#include "doctor/cli/command_facts.h"
 #include "doctor/command_line/command_line.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/model/redact.h"

@@ -5,6 +5,7 @@
 
 #include "doctor/cli/commands.h"
 #include "doctor/model/log.h"
+#include "doctor/model/ran_command.h"
 #include "doctor/run/supervise.h"
 
 namespace CLI {
@@ -65,5 +66,10 @@ std::vector<std::string> modules_of_error(const Log& log);
 std::vector<std::string> modules_of_crash(const CommandRun& run);
 // The first of them if it is the file that the kernel's log names; "" otherwise.
 std::string module_of_crash_file(const CommandRun& run);
+
+// What the report has of a command that failed: its words, its end, and what was seen of it. `directory` is
+// the one in which it was started. `examined` stays empty: it is known later.
+RanCommand command_facts(const std::vector<std::string>& words, const std::string& directory,
+                         const CommandRun& run, const Log& log);
 
 }  // namespace scankit

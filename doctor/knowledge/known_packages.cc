@@ -11,6 +11,8 @@
 extern "C" const char scankit_knowledge_import_names[], scankit_knowledge_import_names_end[];
 extern "C" const char scankit_knowledge_importers[], scankit_knowledge_importers_end[];
 
+extern "C" const char scankit_knowledge_built_modules[], scankit_knowledge_built_modules_end[];
+extern "C" const char scankit_knowledge_neighbours[], scankit_knowledge_neighbours_end[];
 extern "C" const char scankit_knowledge_signatures[], scankit_knowledge_signatures_end[];
 
 namespace scankit {
@@ -113,6 +115,43 @@ std::optional<KnownSignature> known_signature(const std::string& callee, const s
     if (row.callee == callee && row.from <= *installed && *installed < row.below)
       return KnownSignature{row.distribution, row.arguments};
   return std::nullopt;
+}
+
+namespace {
+
+std::vector<CompiledModule> read_built_modules() {
+  std::vector<CompiledModule> rows;
+  const YAML::Node root =
+      YAML::Load(std::string(scankit_knowledge_built_modules, scankit_knowledge_built_modules_end));
+  for (const auto& row : root["modules"])
+    rows.push_back({row["module"].as<std::string>(), row["project"].as<std::string>()});
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<CompiledModule>& built_modules() {
+  static const std::vector<CompiledModule> rows = read_built_modules();
+  return rows;
+}
+
+namespace {
+
+std::vector<NeighbourPair> read_pairs() {
+  std::vector<NeighbourPair> rows;
+  const YAML::Node root =
+      YAML::Load(std::string(scankit_knowledge_neighbours, scankit_knowledge_neighbours_end));
+  for (const auto& row : root["pairs"])
+    rows.push_back({row["package"].as<std::string>(), row["releases"].as<std::string>(),
+                    row["with"].as<std::string>(), row["takes"].as<std::string>()});
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<NeighbourPair>& neighbour_pairs() {
+  static const std::vector<NeighbourPair> rows = read_pairs();
+  return rows;
 }
 
 }  // namespace scankit

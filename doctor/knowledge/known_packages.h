@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-// What is known of Python packages before any of them is read: names, importers, signatures, and the oldest
-// releases that scankit supports.
+// What is known of Python packages before any of them is read: names, importers, signatures, compiled modules,
+// pairs that do not fit, and the oldest releases that scankit supports.
 namespace scankit {
 
 // What one imports of a distribution whose name differs from it, both ways (import_names.yaml). For those
@@ -35,6 +35,19 @@ struct KnownSignature {
 std::string signature_distribution(const std::string& callee);
 // Nothing for a release outside the table, and for a pre-release.
 std::optional<KnownSignature> known_signature(const std::string& callee, const std::string& version);
+
+// A compiled extension module at the top level, and the project whose build makes it (built_modules.yaml).
+struct CompiledModule {
+  std::string module, project;
+};
+const std::vector<CompiledModule>& built_modules();
+
+// Two distributions that import each other, and which releases of `with` the releases of `package` take
+// (neighbours.yaml). Ranges as PEP 440 writes them.
+struct NeighbourPair {
+  std::string package, releases, with, takes;
+};
+const std::vector<NeighbourPair>& neighbour_pairs();
 
 // The oldest torch on which the modules that scankit carries run, and the oldest Python.
 inline constexpr const char* kOldestTorch = "1.13";

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+
+#include "doctor/base/text.h"
 
 namespace scankit {
 namespace {
@@ -48,6 +51,39 @@ TEST(Signatures, SayNothingOfWhatTheyDoNotKnow) {
   EXPECT_FALSE(known_signature("causal_conv1d_cuda.causal_conv1d_fwd", "main"));
   EXPECT_FALSE(known_signature("causal_conv1d_cuda.other", "1.5.0"));
   EXPECT_EQ(signature_distribution("somebody.else"), "");
+}
+
+TEST(BuiltModules, KnowTheVariantsOfVMamba) {
+  const auto row = std::ranges::find(built_modules(), "selective_scan_cuda_oflex", &CompiledModule::module);
+  ASSERT_NE(row, built_modules().end());
+  EXPECT_EQ(row->project, "MzeroMiko/VMamba");
+  EXPECT_EQ(std::ranges::find(built_modules(), "torch", &CompiledModule::module), built_modules().end());
+}
+
+// `import NAME` is searched for in sources: each is one name, in one row.
+TEST(BuiltModules, AreTopLevelNamesOnce) {
+  std::set<std::string> seen;
+  for (const CompiledModule& row : built_modules()) {
+    EXPECT_TRUE(std::ranges::all_of(row.module, is_identifier_char)) << row.module;
+    EXPECT_TRUE(seen.insert(row.module).second) << row.module;
+    EXPECT_NE(row.project.find('/'), std::string::npos) << row.project;
+  }
+}
+
+TEST(NeighbourPairs, AreRangesOfDistributions) {
+  EXPECT_FALSE(neighbour_pairs().empty());
+  for (const NeighbourPair& pair : neighbour_pairs())
+    for (const std::string& range : {pair.releases, pair.takes}) {
+      EXPECT_EQ(range.find_first_not_of("<>=!~.,0123456789"), std::string::npos) << range;
+      EXPECT_NE(range.find_first_of("<>=!~"), std::string::npos) << range;
+    }
+}
+
+TEST(NeighbourPairs, KnowTheOneThatMambaPins) {
+  const auto row = std::ranges::find(neighbour_pairs(), "tilelang", &NeighbourPair::package);
+  ASSERT_NE(row, neighbour_pairs().end());
+  EXPECT_EQ(row->with, "apache-tvm-ffi");
+  EXPECT_EQ(row->takes, "<0.1.10");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
-#include "doctor/knowledge/built_modules.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/preflight/probes/sources.h"
 #include "doctor/probes/imports/importers.h"
 #include "doctor/probes/packages/packages.h"
