@@ -227,52 +227,56 @@ void read_handlers(const std::vector<Statement>& statements, std::size_t at,
   if (raises) line.caught.clear();
 }
 
-// The innermost `try` whose own body holds the statement, or the statement's own index for `try: import x`.
-std::optional<std::size_t> guarding_try(const std::vector<Statement>& statements, std::size_t at,
-                                        std::size_t indent) {
-  for (std::size_t i = at; i-- > 0;) {
-    if (statements[i].indent >= indent) continue;
+bool defines_function(const Statement& statement) {
+  return starts_with_word(statement.text, "def") || starts_with_word(statement.text, "async");
+}
+
+// The innermost `try` whose own body contains the statement. `heads`: block_heads() of the statements.
+std::optional<std::size_t> guarding_try(const std::vector<Statement>& statements,
+                                        const std::vector<std::size_t>& heads, std::size_t at) {
+  for (std::size_t i = heads[at]; i != kTopLevel; i = heads[i]) {
     if (starts_with_word(statements[i].text, "try")) return i;
-    indent = statements[i].indent;
     // A guard around the definition of a function does not guard its calls.
-    if (starts_with_word(statements[i].text, "def") || starts_with_word(statements[i].text, "async"))
-      return std::nullopt;
+    if (defines_function(statements[i])) return std::nullopt;
   }
   return std::nullopt;
 }
 
 // A class body runs with the import, a function's does not.
-bool inside_function(const std::vector<Statement>& statements, std::size_t at) {
-  std::size_t indent = statements[at].indent;
-  for (std::size_t i = at; i-- > 0 && indent > 0;) {
-    if (statements[i].indent >= indent) continue;
-    indent = statements[i].indent;
-    if (starts_with_word(statements[i].text, "def") || starts_with_word(statements[i].text, "async"))
-      return true;
-  }
+bool inside_function(const std::vector<Statement>& statements, const std::vector<std::size_t>& heads,
+                     std::size_t at) {
+  for (std::size_t i = heads[at]; i != kTopLevel; i = heads[i])
+    if (defines_function(statements[i])) return true;
   return false;
+}
+
+std::vector<std::size_t> heads_of(const std::vector<Statement>& statements) {
+  std::vector<std::size_t> indents;
+  for (const Statement& statement : statements) indents.push_back(statement.indent);
+  return block_heads(indents);
 }
 
 }  // namespace
 
 std::vector<ImportLine> scan_imports(std::string_view source, const std::vector<std::string>& modules) {
+  constexpr std::size_t kMost = 1000;  // of one file: the handlers are read for each
   std::vector<ImportLine> found;
   // Most files do not name a module at all, and their statements need not be made.
   const auto named = [&](const std::string& module) { return source.find(module) != std::string_view::npos; };
   if (std::ranges::none_of(modules, named)) return found;
   const std::vector<Statement> statements = statements_of(source);
-  for (std::size_t i = 0; i < statements.size(); ++i) {
+  const std::vector<std::size_t> heads = heads_of(statements);
+  for (std::size_t i = 0; i < statements.size() && found.size() < kMost; ++i) {
     const auto bound = import_of(statements[i].text, modules);
     if (!bound) continue;
-    ImportLine line{bound->module, statements[i].line, {}, {}, inside_function(statements, i)};
-    std::optional<std::size_t> guard = i;
-    std::size_t indent = statements[i].indent;
-    if (!starts_with_word(statements[i].text, "try")) guard = guarding_try(statements, i, indent);
+    ImportLine line{bound->module, statements[i].line, {}, {}, inside_function(statements, heads, i)};
+    std::optional<std::size_t> guard = i;  // `try: import x` on one line
+    if (!starts_with_word(statements[i].text, "try")) guard = guarding_try(statements, heads, i);
     // Outwards, until some `try` catches: an inner one may let ImportError through.
     while (guard && line.caught.empty()) {
       line.masked_value.clear();
       read_handlers(statements, *guard, bound->names, line);
-      guard = guarding_try(statements, *guard, statements[*guard].indent);
+      guard = guarding_try(statements, heads, *guard);
     }
     if (line.caught.empty()) line.masked_value.clear();
     found.push_back(std::move(line));

@@ -2,6 +2,7 @@
 // Which use of a guarded import fails where the import did. Conditions are not evaluated: any `if`, `try` or
 // the like around a use, or before it in the same function, is taken for a guard.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 
@@ -35,13 +36,10 @@ bool defines_function(Tokens tokens) {
 // The statements around one of them, by indentation.
 class Blocks {
  public:
-  explicit Blocks(const std::vector<PythonLine>& lines) : lines_(lines), heads_(lines.size(), kNone) {
-    std::vector<std::size_t> open;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      while (!open.empty() && lines[open.back()].indent >= lines[i].indent) open.pop_back();
-      if (!open.empty()) heads_[i] = open.back();
-      open.push_back(i);
-    }
+  explicit Blocks(const std::vector<PythonLine>& lines) : lines_(lines) {
+    std::vector<std::size_t> indents;
+    for (const PythonLine& line : lines) indents.push_back(line.indent);
+    heads_ = block_heads(indents);
   }
   // The innermost statement whose block contains `at`; kNone at the top level.
   std::size_t head(std::size_t at) const { return heads_[at]; }
@@ -55,7 +53,7 @@ class Blocks {
     while (at != kNone && !defines_function(lines_[at].tokens)) at = heads_[at];
     return at;
   }
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  static constexpr std::size_t kNone = kTopLevel;
 
  private:
   const std::vector<PythonLine>& lines_;
@@ -65,7 +63,8 @@ class Blocks {
 // A file, and one import in it: the name that it binds, and how often that name is bound at all.
 class Uses {
  public:
-  Uses(const std::vector<PythonLine>& lines, const Blocks& blocks) : lines_(lines), blocks_(blocks) {}
+  Uses(const std::vector<PythonLine>& lines, const Blocks& blocks)
+      : lines_(lines), blocks_(blocks), testing_(testing_functions(lines)) {}
 
   unsigned first(std::size_t import_at, const std::string& name) const {
     if (is_bound_again(import_at, name)) return 0;
@@ -105,29 +104,43 @@ class Uses {
   }
 
   // Any condition before the use in its function, or a call of a function that consists of such a test, may be
-  // what keeps the use from running.
+  // what keeps the use from running. The first such line of each function is remembered: a file may use a module
+  // in every line.
   bool asked_before(std::size_t function, std::size_t use) const {
-    for (std::size_t i = function + 1; i < use; ++i) {
-      const Tokens tokens = lines_[i].tokens;
-      if (tokens.front().is("assert") || mentions(tokens, {"raise", "return"})) return true;
-      // `_check_module()` on a line of its own.
-      if (tokens.size() >= 3 && tokens[1].is("(") && tests_something(tokens[0].text)) return true;
-    }
-    return false;
+    const auto known = first_asked_.find(function);
+    if (known != first_asked_.end()) return known->second < use;
+    std::size_t at = function + 1;
+    while (at < lines_.size() && lines_[at].indent > lines_[function].indent &&
+           !asks_or_ends(lines_[at].tokens))
+      ++at;
+    first_asked_[function] = at;
+    return at < use;
   }
 
-  bool tests_something(std::string_view called) const {
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
-      const Tokens tokens = lines_[i].tokens;
-      if (!tokens.front().is("def") || tokens.size() < 2 || !tokens[1].is(called)) continue;
-      for (std::size_t k = i + 1; k < lines_.size() && lines_[k].indent > lines_[i].indent; ++k)
-        if (is_one_of(lines_[k].tokens.front(), {"raise", "assert"})) return true;
-    }
-    return false;
+  bool asks_or_ends(Tokens tokens) const {
+    if (tokens.front().is("assert") || mentions(tokens, {"raise", "return"})) return true;
+    // `_check_module()` on a line of its own.
+    return tokens.size() >= 3 && tokens[1].is("(") && testing_.contains(tokens[0].text);
   }
 
+  // Functions that raise or assert something.
+  static std::set<std::string_view> testing_functions(const std::vector<PythonLine>& lines) {
+    std::set<std::string_view> names;
+    std::vector<std::size_t> open;  // the `def`s around a line
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      while (!open.empty() && lines[open.back()].indent >= lines[i].indent) open.pop_back();
+      const Tokens tokens = lines[i].tokens;
+      if (is_one_of(tokens.front(), {"raise", "assert"}))
+        for (const std::size_t function : open) names.insert(lines[function].tokens[1].text);
+      if (tokens.front().is("def") && tokens.size() > 1) open.push_back(i);
+    }
+    return names;
+  }
+
+  mutable std::map<std::size_t, std::size_t> first_asked_;  // by function: the first line that asks
   const std::vector<PythonLine>& lines_;
   const Blocks& blocks_;
+  const std::set<std::string_view> testing_;
 };
 
 // What `import a.b as c` or `from a import b` binds; "" for several names at once, which are not followed.
@@ -144,11 +157,14 @@ std::string bound_name(Tokens tokens) {
 
 std::map<unsigned, unsigned> unguarded_uses(std::string_view source,
                                             const std::vector<std::string>& modules) {
+  constexpr std::size_t kMost =
+      60;  // imports of one file that are followed: each is searched for in all of it
   std::map<unsigned, unsigned> found;
   const std::vector<PythonLine> lines = python_lines(source);
   const Blocks blocks(lines);
   const Uses uses(lines, blocks);
   for (const ImportLine& import : scan_imports(source, modules)) {
+    if (found.size() >= kMost) break;
     const auto at = std::ranges::find(lines, import.line, &PythonLine::line);
     if (at == lines.end()) continue;
     const std::string name = bound_name(at->tokens);

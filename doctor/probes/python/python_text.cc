@@ -176,4 +176,14 @@ std::vector<PythonLine> python_lines(std::string_view source) {
   return Tokenizer(source).run();
 }
 
+std::vector<std::size_t> block_heads(const std::vector<std::size_t>& indents) {
+  std::vector<std::size_t> heads(indents.size(), kTopLevel), open;
+  for (std::size_t i = 0; i < indents.size(); ++i) {
+    while (!open.empty() && indents[open.back()] >= indents[i]) open.pop_back();
+    if (!open.empty()) heads[i] = open.back();
+    open.push_back(i);
+  }
+  return heads;
+}
+
 }  // namespace scankit

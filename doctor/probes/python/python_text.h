@@ -49,4 +49,8 @@ struct PythonLine {
 // closing bracket is ignored. Never fails; a file that is not Python gives tokens without sense.
 std::vector<PythonLine> python_lines(std::string_view source);
 
+// Of statements in their order, by their indentation: the one whose block contains each; kTopLevel where none does.
+inline constexpr std::size_t kTopLevel = static_cast<std::size_t>(-1);
+std::vector<std::size_t> block_heads(const std::vector<std::size_t>& indents);
+
 }  // namespace scankit

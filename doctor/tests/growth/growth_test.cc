@@ -12,6 +12,8 @@
 #include "doctor/logs/explainer.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot.h"
+#include "doctor/probes/imports/importers.h"
+#include "doctor/probes/imports/project.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/packages.h"
 #include "doctor/probes/packages/requirements.h"
@@ -140,6 +142,22 @@ TEST_F(Growth, OfPackageSources) {
        "a = ", "def f#(a, b=1):\n  return f#\n", "\"\"\"", "\\\n", "try: import a#\nexcept: a# = None\n",
        "lambda a:", "import a as b\nif b: b()\n"},
       120'000, [](const std::string& text) { (void)scan_package_file("import a\n" + text, "p.q", true); }));
+}
+
+TEST_F(Growth, OfImportLines) {
+  expect_linear(texts("import lines",
+                      {"import a\n", "if b:\n import a\n", " import a\n", "try:\n import a\n",
+                       "except E:\n a = None\n", "def f():\n"},
+                      60'000, [](const std::string& text) { (void)scan_imports("try:\n" + text, {"a"}); }));
+}
+
+// The text before makes every use one that something asks before, so that none of them ends the search.
+TEST_F(Growth, OfUsesOfAnImport) {
+  const std::string head = "import a\ndef t():\n  raise E\ndef f():\n  t()\n";
+  expect_linear(texts("uses of an import",
+                      {"  a.b()\n", "  t()\n", "  f()\n", "def g#():\n  t()\n  a.b()\n", "import a\n",
+                       "def g#():\n", "  g#()\n  a.b()\n"},
+                      60'000, [head](const std::string& text) { (void)unguarded_uses(head + text, {"a"}); }));
 }
 
 TEST_F(Growth, OfWheels) {
