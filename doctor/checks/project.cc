@@ -130,7 +130,10 @@ Finding absence(const Snapshot& snapshot, const ProjectModule& module, std::size
 }
 
 Message nothing_wanted(const Snapshot& snapshot) {
-  if (!snapshot.project.present() || snapshot.project.value.imports.empty())
+  if (!snapshot.project.present())
+    return snapshot.project.note.empty() ? message("the sources in the current directory were not read")
+                                         : snapshot.project.note;
+  if (snapshot.project.value.imports.empty())
     return message("no source in the current directory imports a compiled module");
   return "";
 }
