@@ -107,10 +107,8 @@ Finding absence(const Snapshot& snapshot, const ProjectModule& module, std::size
                   .module = module.module,
                   .summary = message("no file of {} is on this Python's path", module.module)};
   std::vector<Message> parts{finding.summary, what_happens(project, import)};
-  if (!import.program.empty() && import.program != import.file)
+  if (import.program != import.file)
     parts.push_back(message("{} reaches that line", import.program));
-  if (import.program.empty())
-    parts.push_back(message("no program in the current directory reaches that line"));
   parts.push_back(who_builds(module));
   finding.summary = clauses_of(parts);
   const auto add = [&](std::size_t i) {
@@ -141,6 +139,7 @@ Message nothing_wanted(const Snapshot& snapshot) {
 CheckResult project_modules_present(const Snapshot& snapshot) {
   CheckResult result;
   const Project& project = snapshot.project.value;
+  std::vector<std::string> unreached;
   for (const ProjectModule& module : project.modules) {
     if (!module.path.empty() || !needing_importers(snapshot, module.module).empty()) continue;
     std::optional<std::size_t> gravest;
@@ -148,8 +147,17 @@ CheckResult project_modules_present(const Snapshot& snapshot) {
       if (project.imports[i].module == module.module &&
           (!gravest || loss_of(snapshot, project.imports[i]) < loss_of(snapshot, project.imports[*gravest])))
         gravest = i;
-    if (gravest) result.findings.push_back(absence(snapshot, module, *gravest));
+    if (!gravest) continue;
+    // What nobody starts here is nobody's problem: one line for all of it, and no repairs.
+    if (project.imports[*gravest].program.empty())
+      unreached.push_back(module.module);
+    else
+      result.findings.push_back(absence(snapshot, module, *gravest));
   }
+  if (!unreached.empty())
+    result.not_checked.push_back(
+        message("whether {} will be needed: no program in the current directory reaches its import",
+                join(unreached)));
   return result;
 }
 
