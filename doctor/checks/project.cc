@@ -107,8 +107,7 @@ Finding absence(const Snapshot& snapshot, const ProjectModule& module, std::size
                   .module = module.module,
                   .summary = message("no file of {} is on this Python's path", module.module)};
   std::vector<Message> parts{finding.summary, what_happens(project, import)};
-  if (import.program != import.file)
-    parts.push_back(message("{} reaches that line", import.program));
+  if (import.program != import.file) parts.push_back(message("{} reaches that line", import.program));
   parts.push_back(who_builds(module));
   finding.summary = clauses_of(parts);
   const auto add = [&](std::size_t i) {
