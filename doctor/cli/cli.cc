@@ -192,15 +192,17 @@ void add_other_inputs(CLI::App& command, DoctorOptions& options) {
 void add_axis_options(CLI::App& command, AxisOptions& axes) {
   auto* torch = command.add_option(
       "--torch", axes.torch,
-      say("say for which of these releases the files of --so work, such as 2.4..2.11 or all; "
-          "--python and --gpu then take versions, too: 3.9..3.13"));
+      say("tell for which torch releases the files of --so work, such as 2.4..2.11 or all; --python then "
+          "takes versions, such as 3.9..3.13"));
   torch->type_name("RANGE")->needs(command.get_option("--so"));
   command
       .add_option("--cuda", axes.cuda,
-                  say("with --torch: also for torch built with these CUDA releases: 11.8..13.0"))
+                  say("with --torch: also check against CUDA releases, such as 11.8..13.0"))
       ->type_name("RANGE")
       ->needs(torch);
-  command.add_option("--glibc", axes.glibc, say("with --torch: also for these releases of glibc: 2.28"))
+  command
+      .add_option("--glibc", axes.glibc,
+                  say("with --torch: also check against glibc releases, such as 2.17..2.28"))
       ->type_name("RANGE")
       ->needs(torch);
   for (const char* other :
