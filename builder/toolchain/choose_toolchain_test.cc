@@ -12,7 +12,7 @@
 #include "doctor/base/files.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/probes/machine/system.h"
-#include "doctor/probes/python/python_test_host.h"
+#include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {
 namespace {

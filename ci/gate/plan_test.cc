@@ -7,7 +7,7 @@
 
 #include "ci/gate/gate.h"
 #include "doctor/base/files.h"
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 #include "doctor/model/snapshot_variables.h"
 
 namespace scankit {

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 
 namespace scankit {
 namespace {

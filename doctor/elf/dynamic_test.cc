@@ -5,8 +5,8 @@
 
 #include <cstring>
 
+#include "doctor/elf/library_test.h"
 #include "doctor/elf/symbols.h"
-#include "doctor/elf/test_library.h"
 
 namespace scankit {
 namespace {

@@ -8,7 +8,7 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/image.h"
 #include "doctor/elf/library.h"
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 
 namespace scankit {
 namespace {

@@ -9,8 +9,8 @@
 #include <map>
 #include <regex>
 
+#include "doctor/elf/library_test.h"
 #include "doctor/elf/process_image.h"
-#include "doctor/elf/test_library.h"
 
 namespace scankit {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 
 namespace scankit {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 
 namespace scankit {
 namespace {

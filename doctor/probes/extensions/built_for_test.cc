@@ -2,7 +2,7 @@
 // Files of a few lines, made by the real compiler, against the symbol index of the real releases.
 #include <algorithm>
 
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/target/target.h"
 

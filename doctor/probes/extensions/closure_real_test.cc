@@ -8,9 +8,9 @@
 #include <regex>
 #include <set>
 
+#include "doctor/elf/library_test.h"
 #include "doctor/elf/mangling.h"
 #include "doctor/elf/process_image.h"
-#include "doctor/elf/test_library.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/extensions/torch.h"
 #include "doctor/probes/packages/distributions.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 
 namespace scankit {
 namespace {

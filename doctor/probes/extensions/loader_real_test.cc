@@ -10,8 +10,8 @@
 #include <map>
 #include <set>
 
+#include "doctor/elf/library_test.h"
 #include "doctor/elf/process_image.h"
-#include "doctor/elf/test_library.h"
 #include "doctor/probes/python/python.h"
 
 namespace scankit {

@@ -7,7 +7,7 @@
 
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/python/python_test_host.h"
+#include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {
 namespace {

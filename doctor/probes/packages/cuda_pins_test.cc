@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 
 namespace scankit {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/python/python_test_host.h"
+#include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {
 namespace {

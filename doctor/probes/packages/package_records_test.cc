@@ -7,7 +7,7 @@
 #include "doctor/probes/packages/packages.h"
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/python/python_test_host.h"
+#include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "doctor/elf/test_library.h"
+#include "doctor/elf/library_test.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/python/python_test_host.h"
+#include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/python/python_test_host.h"
+#include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {
 namespace {

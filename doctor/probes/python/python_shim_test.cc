@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/probes/python/python_shim.h"
 
-#include "doctor/probes/python/python_test_host.h"
+#include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {
 namespace {

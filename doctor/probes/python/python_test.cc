@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "doctor/base/text.h"
+#include "doctor/probes/python/python_host_test.h"
 #include "doctor/probes/python/python_layout.h"
-#include "doctor/probes/python/python_test_host.h"
 #include "doctor/probes/python/python_text.h"
 
 namespace scankit {

@@ -5,7 +5,7 @@
 
 #include "doctor/base/process.h"
 #include "doctor/probes/python/python.h"
-#include "doctor/probes/python/python_test_host.h"
+#include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {
 namespace {

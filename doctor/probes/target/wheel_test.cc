@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "doctor/base/files.h"
-#include "doctor/probes/target/test_zip.h"
+#include "doctor/probes/target/zip_test.h"
 
 namespace scankit {
 namespace {

@@ -18,8 +18,8 @@
 #include "doctor/probes/packages/packages.h"
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/python/sys_path.h"
-#include "doctor/probes/target/test_zip.h"
 #include "doctor/probes/target/wheel.h"
+#include "doctor/probes/target/zip_test.h"
 #include "doctor/tests/growth/hostile_elf.h"
 #include "doctor/tests/growth/measure.h"
 
