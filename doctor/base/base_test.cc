@@ -4,7 +4,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/base/sha256_stream.h"
+#include "doctor/base/sha256.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 

@@ -19,7 +19,7 @@
 #include <system_error>
 
 #include "doctor/base/say.h"
-#include "doctor/base/sha256_stream.h"
+#include "doctor/base/sha256.h"
 
 namespace scankit {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/base/sha256_stream.h"
+#include "doctor/base/sha256.h"
 
 // Two parts: the cache of hashes that are known already, and the threads that hash the other files.
 namespace scankit {

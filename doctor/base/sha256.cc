@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/base/sha256_stream.h"
+#include "doctor/base/sha256.h"
 
 #include <algorithm>
 #include <cstring>
