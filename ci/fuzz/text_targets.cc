@@ -15,7 +15,6 @@
 #include "doctor/logs/explainer.h"
 #include "doctor/model/json.h"
 #include "doctor/model/redact.h"
-#include "doctor/model/redact_text.h"
 #include "doctor/model/snapshot.h"
 #include "doctor/preflight/probes/sources.h"
 #include "doctor/probes/imports/importers.h"

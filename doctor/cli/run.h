@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "doctor/cli/commands.h"
-#include "doctor/model/log.h"
-#include "doctor/model/ran_command.h"
+#include "doctor/model/failure.h"
 #include "doctor/run/supervise.h"
 
 namespace CLI {

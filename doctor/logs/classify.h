@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/model/log.h"
+#include "doctor/model/failure.h"
 
 // What a symbol, a library, a module or a wheel that a log names says about its cause.
 namespace scankit {

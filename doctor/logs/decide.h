@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "doctor/model/log.h"
+#include "doctor/model/failure.h"
 
 namespace scankit {
 

@@ -16,7 +16,7 @@
 #include "doctor/logs/decide.h"
 #include "doctor/logs/lines.h"
 #include "doctor/logs/tracebacks.h"
-#include "doctor/model/redact_text.h"
+#include "doctor/model/redact.h"
 
 namespace scankit {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "doctor/base/result.h"
-#include "doctor/model/log.h"
+#include "doctor/model/failure.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {

@@ -6,7 +6,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/logs/explainer.h"
-#include "doctor/model/redact_text.h"
+#include "doctor/model/redact.h"
 
 namespace scankit {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/model/redact_text.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "doctor/base/text.h"
-#include "doctor/model/redact_text.h"
+#include "doctor/model/redact.h"
 
 namespace scankit::redaction {
 namespace {

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/model/finding.h"
-#include "doctor/model/redact_text.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {

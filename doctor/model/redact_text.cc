@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/model/redact_text.h"
-
 #include <algorithm>
 #include <array>
 #include <vector>
+
+#include "doctor/model/redact.h"
 
 namespace scankit {
 namespace {

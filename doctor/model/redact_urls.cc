@@ -2,7 +2,7 @@
 #include <array>
 
 #include "doctor/base/text.h"
-#include "doctor/model/redact_text.h"
+#include "doctor/model/redact.h"
 
 namespace scankit::redaction {
 namespace {

@@ -12,10 +12,8 @@
 #include "doctor/base/result.h"
 #include "doctor/base/text.h"
 #include "doctor/model/examined_files.h"
-#include "doctor/model/log.h"
+#include "doctor/model/failure.h"
 #include "doctor/model/packages.h"
-#include "doctor/model/project.h"
-#include "doctor/model/ran_command.h"
 #include "doctor/model/sources.h"
 
 // Facts about one machine and one Python environment, as data. Probes fill it, checks read it,

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "doctor/model/ran_command.h"
+#include "doctor/model/failure.h"
 
 // The command of `scankit run` in a report.
 namespace scankit {

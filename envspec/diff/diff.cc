@@ -8,7 +8,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
-#include "doctor/model/redact_text.h"
+#include "doctor/model/redact.h"
 #include "doctor/report/escape.h"
 
 // Compares two sides that may know different amounts. The rule throughout: a field counts as a difference
