@@ -8,7 +8,6 @@
 #include "doctor/base/message.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/mangling.h"
-#include "doctor/torch_abi/narrow.h"
 #include "doctor/torch_abi/symbol_index.h"
 
 // A release fits where it exports every strong symbol of torch that the file needs. narrow.cc then removes

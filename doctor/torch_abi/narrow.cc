@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/torch_abi/narrow.h"
-
 #include <algorithm>
 #include <array>
 #include <sstream>
 
 #include "doctor/base/say.h"
+#include "doctor/torch_abi/infer_release.h"
 #include "doctor/torch_abi/symbol_index.h"
 
 namespace scankit {
