@@ -44,7 +44,7 @@ Json location(const Problem& problem, const std::string& environment) {
   return place;
 }
 
-std::string message(const Problem& problem) {
+std::string result_text(const Problem& problem) {
   std::string words;
   for (const std::string& sentence : problem.told) words += (words.empty() ? "" : " ") + sentence;
   if (!problem.follows_from.empty()) words += " Because of " + problem.follows_from + ".";
@@ -75,7 +75,7 @@ Json result_of(const Problem& problem, std::size_t rule, const std::string& envi
   Json result{{"ruleId", problem.rule},
               {"ruleIndex", rule},
               {"level", severity_word(problem.severity)},
-              {"message", text(message(problem))},
+              {"message", text(result_text(problem))},
               {"locations", Json::array({location(problem, environment)})},
               {"partialFingerprints", {{"scankitFinding/v1", fingerprint(problem, seen)}}}};
   for (const Evidence& evidence : problem.evidence)
