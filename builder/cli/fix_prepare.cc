@@ -15,7 +15,6 @@
 #include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/say.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/root_cause.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/probes/imports/observed.h"

@@ -10,7 +10,7 @@
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/text_page.h"
+#include "doctor/report/text.h"
 
 namespace scankit {
 namespace {

@@ -9,7 +9,7 @@
 #include "ci/fleet/node_result.h"
 #include "ci/fleet/roster.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/report/sinks.h"
+#include "doctor/report/document.h"
 
 // The answers of all nodes, merged, compared and shown.
 namespace scankit::fleet {

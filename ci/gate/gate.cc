@@ -19,7 +19,6 @@
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/root_cause.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/doctor_document.h"

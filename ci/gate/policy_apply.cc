@@ -3,7 +3,7 @@
 
 #include "ci/gate/policy.h"
 #include "doctor/base/say.h"
-#include "doctor/checks/root_cause.h"
+#include "doctor/checks/check.h"
 
 // Gives every finding the severity that the policy wants. After that an error is what fails, for every
 // output format and for the exit status.

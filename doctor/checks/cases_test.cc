@@ -16,7 +16,6 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
-#include "doctor/checks/root_cause.h"
 #include "doctor/model/snapshot.h"
 #include "doctor/report/fixes.h"
 

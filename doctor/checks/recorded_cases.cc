@@ -10,7 +10,6 @@
 #include <stdexcept>
 
 #include "doctor/checks/check.h"
-#include "doctor/checks/root_cause.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {

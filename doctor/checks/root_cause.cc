@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/checks/root_cause.h"
-
 #include <algorithm>
 #include <array>
 #include <tuple>
 
+#include "doctor/checks/check.h"
 #include "doctor/model/snapshot_variables.h"
 
 namespace scankit {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/checks/root_cause.h"
-
 #include <gtest/gtest.h>
 
+#include "doctor/checks/check.h"
 #include "doctor/model/snapshot_variables.h"
 
 namespace scankit {

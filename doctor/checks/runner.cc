@@ -5,7 +5,6 @@
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
-#include "doctor/checks/root_cause.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/snapshot_variables.h"
 

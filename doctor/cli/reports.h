@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "doctor/base/message.h"
-#include "doctor/report/sinks.h"
+#include "doctor/report/document.h"
 
 namespace CLI {
 class App;

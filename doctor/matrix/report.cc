@@ -14,7 +14,7 @@
 #include "doctor/model/json.h"
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/text_page.h"
+#include "doctor/report/text.h"
 
 namespace scankit {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "doctor/matrix/matrix.h"
-#include "doctor/report/sinks.h"
+#include "doctor/report/document.h"
 
 namespace scankit {
 

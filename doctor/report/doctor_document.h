@@ -4,12 +4,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/base/result.h"
+#include "doctor/model/failure.h"
 #include "doctor/model/finding.h"
 #include "doctor/report/document.h"
-#include "doctor/report/sinks.h"
 
 // What doctor, env check and ci run show: their answer is a Report.
 namespace scankit {
@@ -41,5 +42,13 @@ nlohmann::ordered_json or_null(const std::optional<std::string>& text);
 // answer. Errc::Unsupported for a cause that this version does not know because a newer one wrote it: it
 // must not vanish.
 Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::string_view schema);
+
+// The command of `scankit run` in a report.
+
+// "command" of the JSON report.
+nlohmann::ordered_json command_json(const RanCommand& command);
+
+// What people read of it, in pairs of item and value.
+std::vector<std::pair<std::string, std::string>> command_rows(const RanCommand& command);
 
 }  // namespace scankit

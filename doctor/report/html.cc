@@ -2,7 +2,6 @@
 #include "doctor/base/say.h"
 #include "doctor/report/document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/sinks.h"
 #include "doctor/report/words.h"
 
 namespace scankit {

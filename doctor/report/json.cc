@@ -9,7 +9,6 @@
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/ran_command.h"
 #include "doctor/report/words.h"
 
 namespace scankit {

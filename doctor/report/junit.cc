@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/report/document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/sinks.h"
 
 namespace scankit {
 namespace {

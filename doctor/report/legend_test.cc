@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "doctor/report/text_page.h"
+#include "doctor/report/text.h"
 
 namespace scankit {
 namespace {

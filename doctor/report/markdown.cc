@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/say.h"
+#include "doctor/report/document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/sinks.h"
 #include "doctor/report/words.h"
 
 namespace scankit {

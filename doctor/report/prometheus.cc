@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
+#include "doctor/report/document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/sinks.h"
 
 namespace scankit {
 namespace {

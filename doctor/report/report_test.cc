@@ -12,7 +12,6 @@
 
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/ran_command.h"
 #include "doctor/report/text.h"
 #include "doctor/report/words.h"
 

@@ -6,7 +6,6 @@
 
 #include "doctor/checks/check.h"
 #include "doctor/checks/recorded_cases.h"
-#include "doctor/checks/root_cause.h"
 #include "doctor/model/snapshot.h"
 
 // For the tests of this folder: reports of a recorded machine that a case of doctor/tests/cases changed.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/sinks.h"
-
 #include "doctor/base/say.h"
+#include "doctor/report/document.h"
 
 namespace scankit {
 namespace {

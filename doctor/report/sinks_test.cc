@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/sinks.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <sstream>
 
 #include "doctor/report/doctor_document.h"
+#include "doctor/report/document.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/report_test.h"
 #include "doctor/report/words.h"

@@ -9,7 +9,6 @@
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/examined_files.h"
 #include "doctor/report/fixes.h"
-#include "doctor/report/text_page.h"
 #include "doctor/report/words.h"
 
 namespace scankit {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/text_page.h"
-
 #include <algorithm>
 #include <cctype>
 #include <sstream>
 
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
+#include "doctor/report/text.h"
 
 namespace scankit {
 namespace {

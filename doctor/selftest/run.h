@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "doctor/base/process.h"
-#include "doctor/report/sinks.h"
+#include "doctor/report/document.h"
 #include "doctor/selftest/faults.h"
 
 // `scankit selftest`: plants each fault, asks the interpreter and the doctor, and judges the answer.

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/files.h"
-#include "doctor/checks/root_cause.h"
+#include "doctor/checks/check.h"
 #include "doctor/report/doctor_document.h"
 #include "envspec/check/findings_test.h"
 #include "envspec/spec/derive.h"

@@ -10,7 +10,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/checks/root_cause.h"
+#include "doctor/checks/check.h"
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot.h"

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "doctor/report/document.h"
-#include "doctor/report/sinks.h"
 #include "validate/report/validation.h"
 
 namespace scankit::validate {

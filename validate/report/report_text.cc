@@ -10,7 +10,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/text_page.h"
+#include "doctor/report/text.h"
 #include "validate/judge/judge.h"
 #include "validate/report/report.h"
 
