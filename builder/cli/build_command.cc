@@ -20,7 +20,7 @@
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/probes/extensions/torch.h"
+#include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/repairs.h"

@@ -9,7 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
-#include "doctor/probes/extensions/audit.h"
+#include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/target/wheel.h"
 #include "envspec/lock/lock.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An interpreter and packages of a few lines each, made by the real compiler when the test runs.
-#include "doctor/probes/extensions/audit.h"
-
 #include <filesystem>
 
 #include "doctor/elf/library_test.h"
+#include "doctor/probes/extensions/extensions.h"
 
 namespace scankit {
 namespace {

@@ -12,7 +12,6 @@
 #include "doctor/elf/mangling.h"
 #include "doctor/elf/process_image.h"
 #include "doctor/probes/extensions/extensions.h"
-#include "doctor/probes/extensions/torch.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 

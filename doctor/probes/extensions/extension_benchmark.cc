@@ -9,7 +9,6 @@
 #include <cstdio>
 
 #include "doctor/probes/extensions/extensions.h"
-#include "doctor/probes/extensions/torch.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -77,5 +78,51 @@ Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapsho
 std::string pack_names(const std::vector<std::string>& sorted);
 // A stranger's text: Errc::Malformed for anything but packed names.
 Result<std::vector<std::string>> unpack_names(const std::string& packed);
+
+// The kinds of device images in torch's own kernels, each once, by chip. Reads headers only: the library has
+// some hundred containers in 300 MB. The string says why there are none; "" where there is nothing to say.
+Message read_torch_images(const Host& host, Torch& torch);
+
+// The torch that `import torch` would take, described from its files, whether it can be imported or not.
+// Absent: there is none. Failed: there is something, but not enough of it to tell the version. The note also
+// tells what is incomplete about a torch that is Present.
+Probed<Torch> probe_torch(const Host& host, const Python& python,
+                          const std::vector<Distribution>& distributions);
+
+// `NAME = 'value'` or `NAME: Optional[str] = 'value'` of torch/version.py; "" for None and for a name that is
+// not there.
+std::string version_file_value(std::string_view text, std::string_view name);
+// The newest standard that an `#if ... __cplusplus < 201703L` of the text demands: "17"; "" for none.
+std::string demanded_cxx_standard(std::string_view header);
+
+// The shared libraries of the installed packages, found by walking the site folders.
+struct InstalledLibraries {
+  std::vector<std::string> files;                            // sorted; each once
+  std::map<std::string, std::string> owners;                 // file -> distribution, by RECORD
+  std::multimap<std::string, std::string> by_name;           // "libopenblas.so.0" -> file
+  std::map<std::string, std::vector<std::string>> by_owner;  // distribution -> files
+  std::vector<std::string> folders;                          // walked
+  std::vector<Message> unreadable;  // folders or parts of them that could not be, with the reason
+};
+InstalledLibraries find_installed_libraries(const Host& host, const Snapshot& so_far);
+
+// "" where import may take a file of that name; else why it never does.
+Message why_not_for_this_python(const Python& python, const std::string& name);
+// Named with a Python tag ("m.cpython-311-x86_64-linux-gnu.so",
+// "m.abi3.so"): an extension, whatever it holds.
+bool has_python_tag(const std::string& name);
+
+// Every compiled extension below the site directories of sys.path, or of a part of them (AuditScope),
+// followed through the loader's rules: those that use torch in the process as it is after `import
+// torch`, the others in that of the bare interpreter. `progress` hears how many of the files are done;
+// it may be empty.
+enum class AuditScope {
+  Packages,  // what the packages that the user named hold
+  Linked,    // what links torch or CUDA, in whatever package
+  All
+};
+using AuditProgress = std::function<void(std::size_t done, std::size_t of)>;
+Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, AuditScope scope,
+                          const AuditProgress& progress);
 
 }  // namespace scankit

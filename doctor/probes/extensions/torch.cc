@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/extensions/torch.h"
-
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -11,6 +9,7 @@
 #include "doctor/base/text.h"
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
+#include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"

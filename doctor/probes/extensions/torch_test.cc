@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/extensions/torch.h"
-
 #include <unistd.h>
 
 #include <cstdlib>
 
+#include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"

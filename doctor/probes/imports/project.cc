@@ -2,8 +2,6 @@
 // Four steps: the Python files below the current directory, the names of compiled modules (the table, and
 // the extensions of the setup.py files among them), the lines that import one, and which program comes to
 // these lines. Most directories name none, and the last step is left out.
-#include "doctor/probes/imports/project.h"
-
 #include <algorithm>
 #include <deque>
 #include <map>

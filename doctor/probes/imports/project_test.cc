@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/imports/project.h"
-
 #include <gtest/gtest.h>
 
+#include "doctor/probes/imports/importers.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 

@@ -7,7 +7,6 @@
 #include <span>
 
 #include "doctor/probes/imports/importers.h"
-#include "doctor/probes/imports/project.h"
 #include "doctor/probes/python/python_text.h"
 
 namespace scankit {

@@ -6,6 +6,7 @@
 
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
+#include "doctor/model/snapshot_variables.h"
 
 // What is installed, by the metadata on disk: .dist-info (PEP 376, PEP 427), .egg-info, eggs and .egg-link.
 // pip is never asked, because it may be missing, broken or another environment's.
@@ -21,5 +22,15 @@ std::string source_of(const Host& host, const Distribution& distribution);
 // The .so files that the distribution's RECORD lists and that
 // exist. Empty where there is no RECORD (apt, conda).
 std::vector<std::string> shared_libraries_of(const Host& host, const Distribution& distribution);
+
+// With what this user, with this PATH, can change the environment. Of the running system only.
+Installers probe_installers(const Host& host, const Python& python);
+
+// The part of pip's configuration that changes what a repair command does: probe_installers() stores the
+// answer, so that a printed command can set PIP_USER=0 before it.
+// What makes `pip install` of this Python install for the user alone (`--user`): "$PIP_USER" or the path of a
+// pip.conf; "" where nothing does. A venv refuses that. pip's own order: the variable, then [install] before
+// [global], then the files from PIP_CONFIG_FILE, sys.prefix, the user and the machine.
+std::string pip_user_setting(const Host& host, const Python& python);
 
 }  // namespace scankit

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/packages/installers.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
+#include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/sys_path.h"
 
 namespace scankit {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/packages/installers.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // probe_packages(): finds the packages around the modules, scans their files (packages_scan.cc), follows from
 // __init__.py which files an import of the package runs, and asks for each import whether the installed
-// files offer it (packages_names.cc). packages_install.cc adds how the modules and torch were installed.
+// files offer it (packages_names.cc). package_records.cc adds what their records say, and how
+// the modules and torch were installed.
 #include "doctor/probes/packages/packages.h"
 
 #include <algorithm>

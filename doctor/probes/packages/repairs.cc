@@ -15,7 +15,6 @@
 #include "doctor/model/json.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
-#include "doctor/probes/python/python_shim.h"
 #include "doctor/probes/python/python_text.h"
 
 namespace scankit {

@@ -8,7 +8,6 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/probes/python/python_layout.h"
-#include "doctor/probes/python/python_shim.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 

@@ -12,11 +12,10 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/probes/extensions/torch.h"
+#include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/packages/repairs.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
-#include "doctor/probes/python/python_shim.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 

@@ -2,8 +2,6 @@
 // find_interpreter() repeats three steps until it meets a binary: locate() turns a name into an existing
 // file, a script is followed to the program that it starts, and read_python_binary() says whether that is
 // Python. Each way to fail has its own Error, whose hint says what the user can name instead.
-#include "doctor/probes/python/python_shim.h"
-
 #include <sys/utsname.h>
 #include <unistd.h>
 

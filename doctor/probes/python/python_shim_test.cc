@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/probes/python/python_shim.h"
-
+#include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
 namespace scankit {

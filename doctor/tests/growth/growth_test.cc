@@ -13,7 +13,6 @@
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot.h"
 #include "doctor/probes/imports/importers.h"
-#include "doctor/probes/imports/project.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/packages/packages.h"
 #include "doctor/probes/packages/requirements.h"
