@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 git ls-files -co --exclude-standard -- 'doctor/checks/*.cc' 'doctor/checks/*.h' 'doctor/probes/*.cc' 'doctor/elf/*.cc' \
   'doctor/logs/*.cc' 'doctor/cli/*.cc' 'builder/*.cc' 'builder/*.h' 'envspec/*.cc' 'envspec/*.h' 'validate/*.cc' 'validate/*.h' \
   'ci/*.cc' 'ci/*.h' |
-  grep -vE '_test\.cc$|/tests/|/testdata/|elf/torch_load|/tool/|logs/(lines|observed)|preflight/probes/(setup_py|source_text)' |
+  grep -vE '_test\.cc$|/tests/|/testdata/|elf/torch_load|/tool/|logs/lines|preflight/probes/(setup_py|source_text)' |
   grep -vE '^builder/(fix/distribution\.cc$|helpers/fetch/)|^ci/fleet/kubernetes\.cc$' | # markup; a METADATA file is for pip; the helper's texts are complain()'s
   grep -vE '^envspec/export/export(_(requirements|pylock|conda|dockerfile))?\.cc$' | # requirements, TOML, YAML and Dockerfiles
   xargs -r -d '\n' awk '

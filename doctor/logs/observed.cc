@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/logs/explainer.h"
 
+#include <fmt/core.h>
+
 namespace scankit {
 namespace {
 
@@ -8,8 +10,8 @@ namespace {
 // itself was being imported, and so whose library is missing.
 std::string as_traceback(const Observation& seen) {
   const std::string file = seen.module == "torch" ? "/torch/__init__.py" : "<string>";
-  return "Traceback (most recent call last):\n  File \"" + file + "\", line 1, in <module>\n" +
-         seen.exception + ": " + english(seen.message) + "\n";
+  return fmt::format("Traceback (most recent call last):\n  File \"{}\", line 1, in <module>\n{}: {}\n", file,
+                     seen.exception, english(seen.message));
 }
 
 }  // namespace
