@@ -7,7 +7,6 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/message.h"
-#include "doctor/logs/judging.h"
 
 namespace scankit {
 namespace {

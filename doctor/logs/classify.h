@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "doctor/base/message.h"
+#include "doctor/model/examined_files.h"
 #include "doctor/model/failure.h"
 
 // What a symbol, a library, a module or a wheel that a log names says about its cause.
@@ -45,5 +51,39 @@ Judged judge(const std::string& kind, const Captures& captures, const Surroundin
 std::string capture(const Captures& captures, const std::string& name);
 // "selective_scan_cuda" of ".../selective_scan_cuda.cpython-310-x86_64-linux-gnu.so".
 std::string module_of(const std::string& file);
+
+// What the classifiers of this directory share.
+inline bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> starts) {
+  return std::ranges::any_of(starts, [&](std::string_view start) { return text.starts_with(start); });
+}
+inline bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
+  return std::ranges::any_of(ends, [&](std::string_view end) { return text.ends_with(end); });
+}
+
+// Shortens the judgements below. `sure` is "certain", "likely" or "possible"; `settles` is what to look
+// at to be certain, "" if nothing is left to doubt.
+inline Judged verdict(std::string cause, std::string sure, Message meaning, Message settles = {},
+                      std::vector<std::string> alternatives = {}) {
+  return {std::move(cause),   std::move(sure),         std::move(meaning),
+          std::move(settles), std::move(alternatives), {}};
+}
+
+// Whether some release of torch exports this very name, and none exports the name that differs from it
+// only in the string ABI. Such a name shows a release that does not fit; its string ABI shows nothing.
+bool is_of_one_spelling(const std::string& symbol);
+
+// Adds to `judged` which releases of torch export this name, exactly and with the other string ABI.
+void add_exporters(const std::string& symbol, Judged& judged);
+
+// The torch names that files of the log miss, by file; together they tell for which torch a file was
+// built. A loader stops at the first one, a linker names them all.
+class NamesOfLog {
+ public:
+  void take(const std::string& file, const std::string& symbol);
+  std::vector<BuiltFor> built_for() const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> by_file_;
+};
 
 }  // namespace scankit

@@ -5,7 +5,6 @@
 
 #include "doctor/base/message.h"
 #include "doctor/logs/classify.h"
-#include "doctor/logs/judging.h"
 
 namespace scankit {
 namespace {
