@@ -2,8 +2,8 @@
 #include <sys/wait.h>
 
 #include "doctor/cli/run.h"
-#include "doctor/run/failing_interpreter.h"
-#include "doctor/run/python_place.h"
+#include "doctor/run/deaths.h"
+#include "doctor/run/interpreters.h"
 
 namespace scankit {
 namespace {

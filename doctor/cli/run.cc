@@ -24,8 +24,8 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
 #include "doctor/report/text.h"
-#include "doctor/run/failing_interpreter.h"
-#include "doctor/run/launchers.h"
+#include "doctor/run/command.h"
+#include "doctor/run/interpreters.h"
 
 namespace scankit {
 namespace {

@@ -9,8 +9,8 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/cli/run.h"
-#include "doctor/run/failing_interpreter.h"
-#include "doctor/run/launchers.h"
+#include "doctor/run/command.h"
+#include "doctor/run/interpreters.h"
 
 namespace scankit {
 namespace {

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-// What the kernel knows of a death that leaves no traceback.
+// What is known of a death: by the kernel, and by the traceback or the dump in the output.
 namespace scankit {
 
 // How many processes were killed because memory ran out.
@@ -30,5 +31,19 @@ std::vector<pid_t> pids_in(const std::string& output);
 // selective_scan_cuda.so[...]"), and whether one of them was killed because memory ran out.
 std::optional<std::string> crash_in_line(const std::string& line, const std::vector<pid_t>& pids);
 bool memory_kill_in_line(const std::string& line, const std::vector<pid_t>& pids);
+
+// Where Python was when it failed, as a traceback or the dump of faulthandler in the output tells.
+struct PythonPlace {
+  std::string file;
+  unsigned line = 0;
+  std::string function;    // "<module>" for the code of the file itself
+  std::string source;      // that line of the file; "" where it is not printed
+  bool importing = false;  // within an import
+  std::string module;      // what was imported, where the source line or a file of packages names it
+};
+
+// The innermost place that is not Python's own code for imports, of the last traceback before the line
+// `before` (from 1; 0 for the end of the output). What torchrun prints of its own death is left out.
+std::optional<PythonPlace> python_place(std::string_view output, std::uint64_t before = 0);
 
 }  // namespace scankit

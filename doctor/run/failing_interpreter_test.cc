@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/run/failing_interpreter.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/run/command.h"
+#include "doctor/run/interpreters.h"
 
 namespace scankit {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/run/kept_output.h"
-
 #include <gtest/gtest.h>
+
+#include "doctor/run/streams.h"
 
 namespace scankit {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/run/launchers.h"
-
 #include <gtest/gtest.h>
+
+#include "doctor/run/command.h"
 
 namespace scankit {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/run/python_place.h"
-
 #include <gtest/gtest.h>
+
+#include "doctor/run/deaths.h"
 
 namespace scankit {
 namespace {
