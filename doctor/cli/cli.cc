@@ -11,7 +11,7 @@
 #include "doctor/cli/commands.h"
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/command_line.h"
-#include "doctor/matrix/axes.h"
+#include "doctor/matrix/places.h"
 #include "doctor/model/redact.h"
 
 namespace scankit {

@@ -3,8 +3,7 @@
 
 #include "doctor/base/exit_status.h"
 #include "doctor/cli/commands.h"
-#include "doctor/matrix/axes.h"
-#include "doctor/matrix/report.h"
+#include "doctor/matrix/places.h"
 
 // `scankit doctor --so ... --torch RANGE`: no environment is looked at, so that --python, --gpu and --driver mean other things.
 namespace scankit {

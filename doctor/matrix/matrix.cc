@@ -11,8 +11,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
 #include "doctor/elf/library.h"
-#include "doctor/matrix/axes.h"
-#include "doctor/matrix/described_machine.h"
+#include "doctor/matrix/places.h"
 #include "doctor/probes/target/target.h"
 #include "doctor/probes/target/target_resolve.h"
 

@@ -6,9 +6,10 @@
 
 #include "doctor/base/message.h"
 #include "doctor/base/result.h"
+#include "doctor/report/document.h"
 
 // Where compiled files would import and run: which releases of torch, Pythons, CUDA, glibc and GPUs they fit. Nothing of that is
-// at hand: each place is described as a snapshot (described_machine.h), and the checks that judge a user's environment judge it.
+// at hand: each place is described as a snapshot (places.h), and the checks that judge a user's environment judge it.
 namespace scankit {
 
 struct MatrixRequest {
@@ -68,5 +69,16 @@ Result<Matrix> matrix_of(const MatrixRequest& request);
 
 // Works where every cell that torch has wheels for works, and there is one; otherwise Fails, or Unknown where nothing fails.
 Fit overall(const Matrix& matrix);
+
+// `works`, `fails` and so on are exit statuses of doctor: 0, 1, 4.
+int exit_status_of(const Matrix& matrix);
+
+// For a terminal: a table for each group of files, the other axes below it, and why each "no" is one.
+std::string matrix_text(const Matrix& matrix, const TextStyle& style);
+// doctor/report/schema/matrix-1.json
+std::string matrix_json(const Matrix& matrix);
+Document matrix_document(const Matrix& matrix);
+// `matrix` must outlive the views.
+Views matrix_views(const Matrix& matrix);
 
 }  // namespace scankit

@@ -6,9 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/exit_status.h"
-#include "doctor/matrix/axes.h"
-#include "doctor/matrix/described_machine.h"
-#include "doctor/matrix/report.h"
+#include "doctor/matrix/places.h"
 
 namespace scankit {
 namespace {

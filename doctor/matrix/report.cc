@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/matrix/report.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +9,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
+#include "doctor/matrix/matrix.h"
 #include "doctor/model/json.h"
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
