@@ -8,7 +8,7 @@
 #include "ci/gate/cli.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
-#include "doctor/cli/cli.h"
+#include "doctor/cli/commands.h"
 #include "doctor/cli/run.h"
 #include "doctor/command_line/command_line.h"
 #include "doctor/shell/shell.h"

@@ -8,7 +8,7 @@
 #include "ci/gate/init.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
-#include "doctor/cli/cli.h"
+#include "doctor/cli/commands.h"
 #include "doctor/command_line/command_line.h"
 
 // The command line of `scankit ci`. The options of a subcommand are shared with its callback, since CLI11

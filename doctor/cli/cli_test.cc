@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/cli/cli.h"
-
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>

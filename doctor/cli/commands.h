@@ -14,6 +14,11 @@
 #include "doctor/probes/imports/observed.h"
 #include "doctor/probes/target/target.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 // What the parsed command lines do; cli.cc parses.
 
 namespace scankit {
@@ -114,5 +119,11 @@ void report_error(const Error& error);                       // one line to stan
 // The same; with `redact`, without the names of this machine and its users.
 void report_error(const Error& error, bool redact);
 int exit_status_of(const Error& error);  // of a file that the user named
+
+// Adds scankit doctor, snapshot, explain and selftest. `exit_status` is set when one of them runs.
+void add_doctor_commands(CLI::App& app, int& exit_status);
+
+// Adds --budget, the time limit of the whole run, to a command.
+CLI::Option* add_budget_option(CLI::App& command, std::string& budget);
 
 }  // namespace scankit

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/selftest/selftest.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +20,6 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/progress.h"
-#include "doctor/selftest/run.h"
 
 namespace scankit {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/selftest/faults.h"
-
 #include <elf.h>
 #include <fmt/core.h>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/selftest/selftest.h"
 
 namespace scankit {
 namespace {

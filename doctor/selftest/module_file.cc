@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "doctor/selftest/faults.h"
+#include "doctor/selftest/selftest.h"
 
 namespace scankit {
 namespace {

@@ -7,7 +7,7 @@
 #include "doctor/model/json.h"
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
-#include "doctor/selftest/run.h"
+#include "doctor/selftest/selftest.h"
 
 namespace scankit {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/selftest/run.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +10,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/selftest/faults.h"
+#include "doctor/selftest/selftest.h"
 
 namespace scankit {
 namespace {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "doctor/selftest/selftest.h"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -7,7 +9,6 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/model/finding.h"
-#include "doctor/selftest/run.h"
 
 namespace scankit {
 namespace {
