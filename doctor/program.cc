@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "builder/cli/cli.h"
+#include "builder/cli/commands.h"
 #include "ci/fleet/cli.h"
 #include "ci/gate/cli.h"
 #include "doctor/base/say.h"

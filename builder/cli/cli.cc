@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command lines of build, fix and restore: options, help texts and examples. Each callback sets
 // `exit_status`, and the options live in a shared_ptr that the callback owns.
-#include "builder/cli/cli.h"
-
 #include <CLI/CLI.hpp>
 #include <memory>
 

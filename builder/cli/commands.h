@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "builder/cli/cli.h"
 #include "builder/compile/build.h"
 #include "builder/fix/transaction.h"
 #include "doctor/base/result.h"
+#include "doctor/model/snapshot.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 // What the parsed command lines do; cli.cc parses.
 namespace scankit {
+
+// Reads a --for file that is not a snapshot: the machine's GPUs and driver. `name` is what messages call the
+// file. This directory knows snapshots only; main.cc passes the reader of specs.
+using MachineReader = std::function<Result<Snapshot>(const std::string& text, const std::string& name)>;
+
+// Adds scankit build, fix and restore. A command that runs sets `exit_status`, which must outlive `app`.
+void add_builder_commands(CLI::App& app, int& exit_status, const MachineReader& read_machine = {});
 
 // What build and fix have in common.
 struct CompilationOptions {

@@ -10,7 +10,6 @@
 #include "builder/fix/distribution.h"
 #include "builder/fix/install_target.h"
 #include "builder/fix/plan.h"
-#include "builder/fix/run_installer.h"
 #include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"

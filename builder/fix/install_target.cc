@@ -10,7 +10,7 @@
 
 #include "builder/compile/build.h"
 #include "builder/fix/distribution.h"
-#include "builder/fix/run_installer.h"
+#include "builder/fix/execute.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

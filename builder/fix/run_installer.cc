@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/run_installer.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -13,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "builder/fix/execute.h"
 #include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "builder/fix/run_installer.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <functional>
 #include <string>
 
+#include "builder/fix/execute.h"
 #include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 

@@ -37,7 +37,7 @@ Installer downloader_of(const Host& host, const Snapshot& snapshot);
 // "" if there is no such project.
 std::string uv_project_of(const Host& host, const Python& python);
 
-// One command as data: a plan shows it, run_installer() (fix/run_installer.h) runs it.
+// One command as data: a plan shows it, run_installer() (fix/execute.h) runs it.
 struct InstallerCommand {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value", beside what is inherited

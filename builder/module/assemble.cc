@@ -71,7 +71,7 @@ Result<Sections> read_sections(std::string_view elf) {
   return sections;
 }
 
-// Appends one entry of `.scankit.images`, 128 bytes: ImageEntry of kernels/common/driver_images.h.
+// Appends one entry of `.scankit.images`, 128 bytes: ImageEntry of kernels/common/driver_context.h.
 void append_index_entry(std::string& index, const BuiltCode& image, std::uint64_t offset,
                         std::uint64_t section) {
   append_little_endian<std::uint32_t>(index, image.target.ptx ? 1u : 2u);

@@ -12,7 +12,7 @@
 namespace scankit {
 
 // One compiler is the object "toolchain"; several are the array "toolchains", each with its targets.
-// module/prebuilt.cc reads both forms.
+// module/bundled.cc reads both forms.
 std::string write_manifest(const ManifestInput& input) {
   nlohmann::ordered_json json;
   json["schema"] = 1;
