@@ -8,7 +8,7 @@
 
 #include "validate/cases/cases.h"
 #include "validate/cases/random.h"
-#include "validate/run/protocol.h"
+#include "validate/run/run.h"
 
 // The data and the layout of a case's tensors, the list of tasks of a run, and cases as JSON
 // for the harness.

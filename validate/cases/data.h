@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "validate/cases/cases.h"
-#include "validate/run/protocol.h"
 #include "validate/run/run.h"
 
 namespace scankit::validate {

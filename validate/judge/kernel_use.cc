@@ -11,10 +11,10 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/elf/fatbin.h"
-#include "kernels/common/driver_images.h"
+#include "kernels/common/driver_context.h"
 #include "kernels/selective_scan/cuda/launch.h"
 #include "validate/run/children.h"
-#include "validate/run/protocol.h"
+#include "validate/run/run.h"
 
 // What the kernels of scankit's own module take on a GPU. Three sources are put together: the
 // module's planner says what is launched, the cubin says what a kernel needs, and the driver says how

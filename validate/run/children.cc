@@ -1,14 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/run/children.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "validate/cases/data.h"
 
+// The harness is embedded in the executable (the build makes the two symbols of each file) and
+// written into a temporary directory for each run: scankit is one file, and installs nothing into
+// the user's Python.
+#define HARNESS(name) extern "C" const char scankit_harness_##name[], scankit_harness_##name##_end[];
+#include "validate/harness/files.def"
+#undef HARNESS
+extern "C" const char scankit_guard[], scankit_guard_end[];
+
 namespace scankit::validate {
+namespace {
+
+struct Embedded {
+  std::string_view name;
+  const char *begin, *end;
+};
+constexpr Embedded kFiles[] = {
+#define HARNESS(name) {#name, scankit_harness_##name, scankit_harness_##name##_end},
+#include "validate/harness/files.def"
+#undef HARNESS
+};
+
+// A start script in a directory of its own. Python puts the script's directory into sys.path[0], so that
+// neither the current directory nor a name of the harness can shadow the user's modules: the package is
+// the only other thing there.
+constexpr std::string_view kStart = "from scankit_harness import main\nmain.main()\n";
+
+}  // namespace
+
+Result<Harness> write_harness(const std::string& directory) {
+  const std::string package = path_join(directory, "scankit_harness");
+  SCANKIT_CHECK(make_directories(package));
+  for (const Embedded& file : kFiles) {
+    const std::string path = path_join(package, std::string(file.name) + ".py");
+    SCANKIT_CHECK(write_file_atomically(path, {file.begin, static_cast<std::size_t>(file.end - file.begin)}));
+  }
+  Harness harness{path_join(directory, "scankit_harness_start.py"), path_join(package, "pytest_file.py"),
+                  path_join(directory, "scankit_guard.so")};
+  SCANKIT_CHECK(write_file_atomically(harness.script, kStart));
+  SCANKIT_CHECK(write_file_atomically(
+      harness.guard, {scankit_guard, static_cast<std::size_t>(scankit_guard_end - scankit_guard)}));
+  return harness;
+}
+
+// How the children are started, and what their end means.
+
+namespace {
+
+// glibc 2.26 and newer read the tunable, older versions MALLOC_PERTURB_; other C libraries ignore both.
+// malloc fills fresh memory with the complement of 128, 0x7f: NaN as fp16, 3.4e38 as fp32 and bf16. A
+// result that the module never writes then shows. The thread cache is off because it skips the filling.
+constexpr std::string_view kTunables = "glibc.malloc.perturb=128:glibc.malloc.tcache_count=0";
+
+// The user's environment with malloc's settings; the user's own GLIBC_TUNABLES stay in front of them.
+std::vector<std::string> environment() {
+  std::vector<std::string> variables;
+  std::string tunables(kTunables);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("GLIBC_TUNABLES=")) {
+      tunables = std::string(text.substr(15)) + ":" + tunables;
+    } else if (!text.starts_with("MALLOC_PERTURB_=")) {
+      variables.emplace_back(text);
+    }
+  }
+  variables.push_back("GLIBC_TUNABLES=" + tunables);
+  variables.emplace_back("MALLOC_PERTURB_=128");
+  variables.emplace_back("PYTHONDONTWRITEBYTECODE=1");
+  return variables;
+}
+
+std::string signal_name(int signal) {
+  struct Name {
+    int signal;
+    const char* text;
+  };
+  static constexpr Name kNames[] = {{SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},
+                                    {SIGILL, "SIGILL"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"}};
+  for (const Name& name : kNames)
+    if (name.signal == signal) return name.text;
+  return say("signal {}", signal);
+}
+
+// What a child wrote is not echoed raw: at most 300 bytes, and no control characters.
+std::string tame(std::string line) {
+  line.resize(std::min<std::size_t>(line.size(), 300));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }, '?');
+  return line;
+}
+
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of("\r\n \t");
+  if (end == std::string::npos) return "";
+  const auto begin = text.find_last_of('\n', end);
+  const std::size_t from = begin == std::string::npos ? 0 : begin + 1;
+  return tame(text.substr(from, end + 1 - from));
+}
+
+}  // namespace
+
+// -B and -u: no __pycache__ next to the user's modules, and no output lost in a buffer when
+// the process dies.
+ProcessRequest python_request(const std::string& python, const std::vector<std::string>& arguments,
+                              std::chrono::milliseconds timeout) {
+  ProcessRequest request;
+  request.argv = {python, "-B", "-u"};
+  request.argv.insert(request.argv.end(), arguments.begin(), arguments.end());
+  request.environment = environment();
+  request.timeout = timeout;
+  request.capture_channel = true;
+  return request;
+}
+
+void preload(ProcessRequest& request, const std::string& library) {
+  constexpr std::string_view kName = "LD_PRELOAD=";
+  if (library.find_first_of(": ") != std::string::npos) return;
+  std::string entry = std::string(kName) + library;
+  std::erase_if(*request.environment, [&](const std::string& variable) {
+    if (!variable.starts_with(kName)) return false;
+    if (variable.size() > kName.size()) entry += ":" + variable.substr(kName.size());
+    return true;
+  });
+  request.environment->push_back(std::move(entry));
+}
+
+// faulthandler.dump_traceback_later(exit=True) prints "Timeout (0:01:00)!" and calls _exit(1).
+bool ended_by_watchdog(const ProcessResult& result) {
+  return result.timed_out ||
+         (result.signal == 0 && result.exit_code == 1 && result.err.find("Timeout (") != std::string::npos);
+}
+
+// Reads the first frame of faulthandler's stack: `  File "/path/call.py", line 97 in forward`.
+std::string where_it_was(const ProcessResult& result) {
+  constexpr std::string_view kFrame = "\n  File \"";
+  const auto frame = result.err.find(kFrame);
+  if (frame == std::string::npos) return "";
+  const std::string line =
+      result.err.substr(frame + kFrame.size(), result.err.find('\n', frame + 1) - frame - kFrame.size());
+  const auto quote = line.find('"');
+  if (quote == std::string::npos) return "";
+  return tame(line.substr(0, quote).substr(line.rfind('/', quote) + 1) + line.substr(quote + 1));
+}
+
+std::string describe_end(const ProcessResult& result) {
+  if (result.timed_out) return say("the process exceeded its time limit and was stopped");
+  if (result.signal != 0) {
+    const std::string name = signal_name(result.signal), where = where_it_was(result);
+    return where.empty() ? say("the process crashed with {}", name)
+                         : say("the process crashed with {} at {}", name, where);
+  }
+  const std::string line = last_line(result.err);
+  return line.empty() ? say("the process exited with status {}", result.exit_code)
+                      : say("the process exited with status {}: {}", result.exit_code, line);
+}
+
+std::string why_python_does_not_work(const std::string& python) {
+  const auto request =
+      python_request(python, {"-c", "import os; os.write(3, b'ready')"}, std::chrono::milliseconds(20000));
+  const auto result = run_process(request);
+  if (!result) return tr(result.error().message);
+  if (result->timed_out) return say("{} did not run a one-line script within 20 s", python);
+  if (result->ok() && result->channel == "ready") return "";
+  return say("{} cannot run a one-line script: {}", python, describe_end(*result));
+}
+
 namespace {
 
 constexpr int kCrashesInARow = 5;  // each costs an import of torch; then the module has said enough

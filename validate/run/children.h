@@ -8,7 +8,6 @@
 
 #include "doctor/base/process.h"
 #include "doctor/base/result.h"
-#include "validate/run/protocol.h"
 #include "validate/run/run.h"
 
 // The child processes of a run: their files and their Python, upstream's own tests, and the cases.

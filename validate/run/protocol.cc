@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/run/protocol.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,6 +6,7 @@
 
 #include "doctor/base/say.h"
 #include "validate/cases/random.h"
+#include "validate/run/run.h"
 
 // The protocol between scankit and the harness (harness/channel.py has the other side). The job goes to
 // standard input: one JSON object with options, then one for each task. Answers come as JSON lines on

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validate/run/protocol.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "validate/run/run.h"
 
 namespace scankit::validate {
 namespace {

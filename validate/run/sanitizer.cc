@@ -3,7 +3,6 @@
 
 #include "doctor/base/say.h"
 #include "validate/run/children.h"
-#include "validate/run/protocol.h"
 #include "validate/run/run.h"
 
 // Runs a few small cases under NVIDIA's compute-sanitizer. Its tools find accesses outside of allocations,
