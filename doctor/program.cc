@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include "builder/cli/commands.h"
-#include "ci/fleet/cli.h"
-#include "ci/gate/cli.h"
+#include "ci/fleet/commands.h"
+#include "ci/gate/gate.h"
 #include "doctor/base/say.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/cli/commands.h"

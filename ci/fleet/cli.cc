@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/fleet/cli.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

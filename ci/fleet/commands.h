@@ -8,6 +8,10 @@
 #include "doctor/base/result.h"
 #include "doctor/cli/reports.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 // What the parsed command lines do; cli.cc parses.
 namespace scankit::fleet {
 
@@ -74,3 +78,11 @@ std::string fresh_id();
 std::string environment_value(const char* name);
 
 }  // namespace scankit::fleet
+
+namespace scankit {
+
+// scankit fleet ... `exit_status` is set when a command of these runs. `words`, the command line, loses those
+// that are for Slurm and for the nodes: CLI11 would take them for ours.
+void add_fleet_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words);
+
+}  // namespace scankit

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ci/fleet/fleet_test.h"
-#include "ci/fleet/lines.h"
+#include "ci/fleet/node_result.h"
 #include "ci/fleet/report.h"
 #include "doctor/base/exit_status.h"
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ci/fleet/commands.h"
-#include "ci/fleet/lines.h"
+#include "ci/fleet/node_result.h"
 #include "ci/fleet/report.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"

@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "ci/fleet/commands.h"
-#include "ci/fleet/lines.h"
+#include "ci/fleet/node_result.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"

@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "ci/fleet/commands.h"
-#include "ci/fleet/lines.h"
+#include "ci/fleet/node_result.h"
 #include "ci/fleet/slurm.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/gate/cli.h"
-
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "ci/gate/gate.h"
-#include "ci/gate/init.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/cli/commands.h"

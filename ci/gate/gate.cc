@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "builder/fix/transaction.h"
-#include "ci/gate/run_step.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"

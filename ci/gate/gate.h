@@ -1,17 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ci/gate/policy.h"
-#include "ci/gate/run_step.h"
 #include "doctor/base/message.h"
 #include "doctor/base/result.h"
 #include "doctor/cli/reports.h"
+#include "doctor/model/finding.h"
 #include "doctor/model/snapshot.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 // What the parsed command lines of `scankit ci` do; cli.cc parses.
 namespace scankit {
+
+// The steps of a gate as child processes, and what their answers mean for the report.
+
+// How a child of the gate ended. Its answer is in a file of its own.
+struct StepEnd {
+  int status = -1;  // of exit_status.h, where it exited
+  int signal = 0;
+  bool timed_out = false;
+  double seconds = 0;
+  std::string last_words;   // the last line that it wrote to stderr
+  bool has_answer() const;  // it came to an end at which an answer is written
+};
+
+struct StepCommand {
+  std::string name;               // "env check"
+  std::string stem;               // "env-check": its files are DIR/env-check.json and DIR/env-check.step.json
+  std::vector<std::string> argv;  // argv[0] is our own program
+  std::string answer_option;  // the file that the child itself writes is named by this option; "": its stdout
+  std::chrono::milliseconds timeout{0};
+  std::string key;  // of everything that the answer depends on
+};
+
+std::string answer_file(const std::string& folder, const StepCommand& command);
+
+// What a former run of the same command, of the same inputs, left in the folder: nothing where it has not
+// come to its end, or where anything differs or is not whole.
+std::optional<StepEnd> finished_before(const std::string& folder, const StepCommand& command);
+
+// Runs the step, then stores its answer, and last how it ended: where the second file exists, the
+// first is complete.
+Result<StepEnd> run_step(const std::string& folder, const StepCommand& command);
+
+// What a CI server shows next to the log. On GitHub that is the Markdown on the job's page
+// ($GITHUB_STEP_SUMMARY) and, with `to_stdout`, annotations as workflow commands; on other servers
+// nothing. Returns the exit status that it comes to.
+int tell_job_page(const Report& report, int exit_status, bool to_stdout);
+
+// The answer of `scankit validate --json` as questions and findings: one for each device, one for the
+// comparison of speed, one for what could not be run.
+Result<std::vector<Outcome>> validate_outcomes(std::string_view json);
+
+// That a module does not import is one fault: where doctor names its cause, validate's word of it is taken
+// out, so that what the policy says of the cause decides.
+void leave_import_to_doctor(const std::vector<Outcome>& doctor, std::vector<Outcome>& validate);
 
 struct GateOptions {
   std::string policy;  // "": scankit-ci.yaml of this folder, where it is there
@@ -49,5 +100,43 @@ std::string step_key(const StepCommand& command, const Policy& policy, const std
 // A hash of what the static facts tell of an environment: interpreter, packages, torch, compiled files with
 // their times, GPUs, driver, variables. Runs nothing of it.
 std::string environment_identity(const std::string& python, const std::vector<std::string>& modules);
+
+struct CiInitOptions;
+
+// The scankit that a pipeline fetches: a path or a URL with a hash, never a name that an index resolves,
+// since anybody could publish a package of that name.
+struct ScankitSource {
+  std::string where;    // a URL, or a path in the repository (or an absolute one, on the runner)
+  std::string sha256;   // the only bytes that the pipeline installs or runs
+  bool absent = false;  // a path at which the user has yet to put this program
+};
+inline constexpr const char* kCommittedScankit = ".scankit/scankit";
+
+// What --scankit and --sha256 say; without --scankit, a copy of this program at kCommittedScankit.
+Result<ScankitSource> scankit_source(const CiInitOptions& options);
+
+// `text` as a scalar of YAML on one line.
+std::string yaml_quoted(const std::string& text);
+// Every line of a script, without the comments at its top, in the place of "@NAME@" on a line of its own and
+// as far to the right as that.
+std::string with_script(std::string text, const std::string& name, std::string_view script);
+
+// The file that install-environment.sh will install from in this folder, in its order; "" for none.
+std::string environment_file(const std::string& folder);
+
+// `scankit ci init KIND`: files to start from, out of ci/templates.
+const std::vector<std::string_view>& template_kinds();
+
+struct CiInitOptions {
+  std::string kind;
+  std::string out = ".";               // the folder they are written into
+  bool force = false;                  // over files that are there; a policy that is there stays
+  std::optional<std::string> scankit;  // of a pipeline: the program or its wheel, a path or a URL
+  std::string sha256;                  // of that file; "": it is read, where it is there
+};
+int run_ci_init(const CiInitOptions& options);
+
+// scankit ci ... `exit_status` is set when a command of these runs.
+void add_ci_commands(CLI::App& app, int& exit_status);
 
 }  // namespace scankit

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "ci/gate/run_step.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

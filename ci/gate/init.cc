@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/gate/init.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

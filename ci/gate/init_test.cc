@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/gate/init.h"
-
 #include <gtest/gtest.h>
 
+#include "ci/gate/gate.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

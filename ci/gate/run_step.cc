@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ci/gate/run_step.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "ci/gate/gate.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "ci/gate/run_step.h"
+#include "ci/gate/gate.h"
 #include "doctor/base/say.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/model/json.h"
