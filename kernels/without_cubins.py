@@ -5,7 +5,7 @@ driver one bare image, which is then loaded as it is.)"""
 import struct
 import sys
 
-MAGIC, ENTRY, CUBIN, NEVER = b"SKIMAGE1", 128, 2, 9990  # driver_images.h; no such architecture
+MAGIC, ENTRY, CUBIN, NEVER = b"SKIMAGE1", 128, 2, 9990  # driver_context.h; no such architecture
 
 
 def main(source, target):

@@ -7,7 +7,6 @@
 
 #include "kernels/common/cpu.h"
 #include "kernels/common/driver_context.h"
-#include "kernels/common/driver_images.h"
 
 // Importing a module: which interpreters and which torch it refuses, and the functions that
 // every module offers.

@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernels/common/driver_images.h"
-
 // Finds the driver's functions with dlsym(). The names are those that cuda.h maps to with its macros: the
 // current version of a function often has a suffix ("_v2").
 namespace scankit::device {

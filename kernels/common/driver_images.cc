@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/common/driver_images.h"
-
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <unistd.h>
 
 #include "doctor/base/sha256.h"
+#include "kernels/common/driver_context.h"
 
 // Reads a section of the module's own ELF file with pread(), without mapping it and without libelf. Every
 // offset and count is checked before it is used: the file may be cut or replaced.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/common/driver_images.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "doctor/base/files.h"
+#include "kernels/common/driver_context.h"
 #include "kernels/common/image_file_test.h"
 
 namespace scankit::device {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "doctor/base/sha256.h"
-#include "kernels/common/driver_images.h"
+#include "kernels/common/driver_context.h"
 
 // For tests: a file that holds device images as a finished module does, and nothing else.
 namespace scankit {

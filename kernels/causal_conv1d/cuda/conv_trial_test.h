@@ -5,7 +5,7 @@
 #include "kernels/causal_conv1d/cuda/emulated_test.h"
 //
 #include "kernels/causal_conv1d/cpu/conv.h"
-#include "kernels/causal_conv1d/cuda/cuts.h"
+#include "kernels/causal_conv1d/cuda/launch.h"
 
 namespace scankit::causal_conv1d {
 

@@ -14,7 +14,7 @@ struct CallKind {
   SCANKIT_DEVICE static bool silu(const Common& c) { return kUsual || c.silu; }
   SCANKIT_DEVICE static bool states(bool any) { return !kUsual && any; }
 };
-// takes_usual of cuts.h, on the device.
+// takes_usual of launch.h, on the device.
 SCANKIT_DEVICE bool is_usual(const Common& c, bool states) {
   return c.width == kMaxWidth && c.silu && !states;
 }

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/causal_conv1d/cuda/cuts.h"
-
 // Which kernels run a call: those of vector.cuh if they take it, else those of pairs.cuh, else those
 // of forward.cuh, which take anything. The choice, and with it the order of the sums, depends on shape,
 // strides, alignment and options, never on the GPU. A backward is one launch, and a reduction where its sums

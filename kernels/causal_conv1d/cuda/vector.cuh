@@ -218,7 +218,7 @@ struct WarpTiles {
   }
 };
 
-// Where a signal's tile begins for a lane. In bytes; a tile's number is at most kMostSteps (cuts.h).
+// Where a signal's tile begins for a lane. In bytes; a tile's number is at most kMostSteps (launch.h).
 template <class T, class Bytes>
 SCANKIT_DEVICE Bytes* place(Bytes* data, Index batch_stride, Index dim_stride, Index batch, Index channel,
                             int tile, int lane_bytes) {

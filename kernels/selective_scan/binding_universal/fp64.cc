@@ -7,7 +7,7 @@
 #include "kernels/binding/device_call.h"
 #include "kernels/binding/tensor.h"
 #include "kernels/selective_scan/binding_universal/arguments.h"
-#include "kernels/selective_scan/cpu/scan_fp64.h"
+#include "kernels/selective_scan/cpu/scan.h"
 
 namespace scankit {
 namespace {

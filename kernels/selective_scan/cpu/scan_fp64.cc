@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/selective_scan/cpu/scan_fp64.h"
-
 #include <math.h>
 #include <stdlib.h>
+
+#include "kernels/selective_scan/cpu/scan.h"
 
 // The scan written as plainly as possible, in double and one row at a time. Real and complex scans share
 // the code through the types Real and Pair.
