@@ -35,9 +35,10 @@ def test_fault(name, fault, scankit, work):
     assert re.search(wanted.error, said, re.MULTILINE), f"the interpreter's error is not '{wanted.error}': {said[-2000:]}"
 
     # 2. The doctor names it, watching the import and from the files alone.
-    for file, more in ("doctor.json", []), ("static.json", ["--no-import"]):
+    text = work / "doctor.txt"  # of the same run: an import of torch takes longer than all else
+    for file, more in ("doctor.json", ["--report", f"text={text}"]), ("static.json", ["--no-import"]):
         result = ask(file, *python, "--json", *more)
-        if more and wanted.only_observed:
+        if file == "static.json" and wanted.only_observed:
             assert result.json["root"] is None, f"the files alone cannot prove {result.summary}"
             continue
         result.diagnosis(wanted.verdict, wanted.root, planted.found, wanted.status)
@@ -50,4 +51,4 @@ def test_fault(name, fault, scankit, work):
         (work / "log.json").write_text(log.out)
         assert log.root in (wanted.log or wanted.root).split("|"), f"the log alone gives {log.root}, not {wanted.log or wanted.root}"
 
-    ask("doctor.txt", *python).has_line(wanted.says)
+    assert re.search(wanted.says, text.read_text(), re.MULTILINE), f"no line matches '{wanted.says}': {text.read_text()}"
