@@ -59,8 +59,8 @@ turn_of() {
   turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
   ctest -N -FA . "${@:2}" | sed -nE 's/^ *Test +#[0-9]+: //p' | sort | awk -v n="$n" -v turn="$turn" 'NR % n == turn % n'
 }
-# Names on stdin, a regular expression of exactly these.
-any_of() { sed 's/[.]/[.]/g' | paste -sd '|' | sed 's/.*/^(&)$/'; }
+# Names on stdin, a regular expression of exactly these. A parametrised test ends in '# GetParam() = ...'.
+any_of() { sed 's/[].()*+?^$|[\\]/\\&/g' | paste -sd '|' | sed 's/.*/^(&)$/'; }
 
 configure_tree() { # BUILD CMAKE_ARGUMENT...
   cmake -S . -B "$1" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "${@:2}" >"$1.configure.log" 2>&1 ||

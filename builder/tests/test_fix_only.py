@@ -160,6 +160,7 @@ def without_build_tools(repair, work, monkeypatch):
     return here
 
 
+@pytest.mark.ctest(labels="matrix;e2e")
 def test_build_tools(without_build_tools, work, monkeypatch):
     here, index = without_build_tools, work / "index"
     source_archive(index, "mamba-ssm", "99.4", files={
@@ -206,6 +207,7 @@ PyMODINIT_FUNC PyInit_selective_scan_cuda(void) {
 """
 
 
+@pytest.mark.ctest(labels="matrix;e2e")
 def test_another_python(here):
     """A module of another Python under this one's name: the files alone do not tell."""
     other = shell("fx_other_python", here.python)

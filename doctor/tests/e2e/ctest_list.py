@@ -49,7 +49,7 @@ def registered(folder, files, decorator_name):
 def fault_options(test, arguments):
     """What differs from the usual for one fault in one of the tests that take every fault."""
     if test == "printed":
-        return {"labels": "ci;e2e"} if arguments.get("printed_in_ci") else {}
+        return {"labels": f"{arguments['printed']};e2e"} if "printed" in arguments else {}
     options = {"timeout": arguments["timeout"]} if "timeout" in arguments else {}
     return {**options, "labels": "matrix;e2e"} if arguments.get("matrix") else options
 

@@ -55,12 +55,12 @@ class Planter:
 FAULTS = {}
 
 
-def fault(*, matrix=False, timeout=300, files="pth", files_printed=None, printed_in_ci=False):
+def fault(*, matrix=False, timeout=300, files="pth", files_printed=None, printed="large"):
     """Registers a fault. `matrix`: the kind has another fault in every CI run, this one takes its turn. `timeout`: of
     fault.NAME, in seconds. `files`: how torch gets into the environment (Environment.make): "plain" where files of torch
     change, since the shared ones must not. `files_printed`: the same for printed.NAME where its repair changes torch.
-    `printed_in_ci`: printed.NAME takes seconds. ctest_list.py reads these arguments from the source: literals only."""
-    del matrix, timeout, printed_in_ci
+    `printed`: "ci" or "matrix" where printed.NAME takes seconds. ctest_list.py reads these arguments from the source: literals only."""
+    del matrix, timeout, printed
 
     def register(function):
         name = function.__name__

@@ -62,7 +62,7 @@ class FetchedWheel(bdist_wheel):
 
 
 # The real pip, with the isolation that it uses unless it is told not to.
-@fault()
+@fault(matrix=True)
 def sources_isolated_pip(env):
     folder = scan_sources(env, "CppExtension", "[]")
     with open(folder / "csrc/scan.cpp", "a") as source:

@@ -42,7 +42,7 @@ def compound_shadow_over_cudart(env):
 
 
 # torch itself does not start, and the module would not fit it either.
-@fault(files_printed="plain")
+@fault(matrix=True, files_printed="plain")
 def compound_torch_and_module(env):
     env.make_again("plain")
     env.link_stale()

@@ -101,21 +101,21 @@ def module_in_a_zipped_egg(env):
 
 
 # Linked into a checkout that was removed since: import asks whether it is a file, and goes on.
-@fault()
+@fault(matrix=True)
 def module_link_to_nowhere(env):
     env.install_mamba()
     env.module_file.symlink_to(f"/nowhere/build/{MODULE}.so")
     return Fault(root="module_not_built", error=NO_MODULE)
 
 
-@fault()
+@fault(matrix=True)
 def corrupt_binary_truncated(env):
     env.cut_module(None)
     return Fault(root="corrupt_binary")  # a cut file ends in an ImportError or in a bus error, by where it is cut
 
 
 # VMamba's modules are looked for as well where one lies on the path.
-@fault()
+@fault(matrix=True)
 def corrupt_binary_of_vmamba(env):
     env.link_good(env.beside("good.so"))
     (env.site / f"{MODULE}_oflex{env.suffix}").write_bytes(env.beside("good.so").read_bytes()[:100])
@@ -222,7 +222,7 @@ STALE_FIRST = dict(root="several_copies", found=("several_copies", "torch_versio
 
 
 # A good copy is installed; an older one that comes earlier is taken.
-@fault(printed_in_ci=True)
+@fault(printed="matrix")
 def several_copies_pythonpath(env):
     env.link_good()
     env.link_stale(env.beside("checkout") / env.module_file.name)

@@ -90,7 +90,7 @@ def libstdcxx_too_old_cxxabi(env):
 
 
 # g++ brings libgomp too, and torch has loaded its own, older copy of it.
-@fault()
+@fault(matrix=True)
 def libgomp_of_torch_is_older(env):
     env.needs_library("libgomp.so.1", "GOMP_newer_thing", "GOMP_9.9")
     return Fault(root="libstdcxx_too_old", error="version .GOMP_9.9' not found")
@@ -119,7 +119,7 @@ def ld_library_path_shadow_nvjitlink(env):
 
 
 # The folder stands behind a harmless one, and the good module behind torch fails with it.
-@fault(files_printed="plain", printed_in_ci=True)
+@fault(files_printed="plain", printed="matrix")
 def ld_library_path_shadow_behind_another(env):
     env.link_good()
     other_release(env.beside("older"), "libnvJitLink.so.13", "__nvJitLinkCreate_12_9")

@@ -120,7 +120,7 @@ def missing_dependency_tqdm(env):
 
 
 # torch itself does not start without it.
-@fault(files="plain")
+@fault(matrix=True, files="plain")
 def missing_dependency_of_torch(env):
     (env.site / "typing_extensions.py").unlink()
     for info in env.site.glob("typing_extensions-*.dist-info"):

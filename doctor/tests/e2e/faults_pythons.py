@@ -46,7 +46,7 @@ def python_pypy(env):
 
 
 # Built on Alpine: its C library is another, and its interpreter another file.
-@fault()
+@fault(matrix=True)
 def python_of_musl_by_tag(env):
     return tagged(env, "cpython-311-x86_64-linux-musl")
 

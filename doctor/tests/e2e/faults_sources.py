@@ -139,13 +139,13 @@ def sources_no_python_headers(env):
     return broken_build(scan_sources(env, "CppExtension", "[]"), "python_headers_missing", "Python.h: No such file")
 
 
-@fault(matrix=True, printed_in_ci=True)
+@fault(matrix=True, printed="matrix")
 def sources_cxx_standard(env):
     folder = scan_sources(env, "CppExtension", '["-std=c++14", "-Wfatal-errors"]', first="#include <ATen/ATen.h>")
     return broken_build(folder, "cxx_standard_too_low", r"C\+\+17 or later compatible compiler is required|C\+\+20 or later")
 
 
-@fault(printed_in_ci=True)
+@fault(printed="ci")
 def sources_arch_list(env):
     need_nvcc()
     return broken_build(scan_sources(env, "CUDAExtension", '{"cxx": []}'), "nvcc_unknown_arch",

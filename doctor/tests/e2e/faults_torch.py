@@ -60,7 +60,7 @@ def built_for_rocm(env):
 
 # torchvision's way: a package of Python files loads a library of operators by its path, and that one is for another torch.
 # The user names the package, of which nothing but its folder can be found.
-@fault()
+@fault(matrix=True)
 def package_of_operators(env):
     package = env.site / "seeing"
     shared_library(package / "lib/libseeing.so",
@@ -73,7 +73,7 @@ def package_of_operators(env):
 
 
 # torch was installed without what it depends on, or was cleaned of what looked useless.
-@fault(files_printed="plain")
+@fault(matrix=True, files_printed="plain")
 def torch_incomplete_own_library(env):
     env.make_again("plain")
     env.link_good()
@@ -89,7 +89,7 @@ def torch_incomplete_no_deps(env):
 
 
 # A folder of the current directory has torch's name: an unpacked source archive, or the user's own file.
-@fault(files_printed="plain", printed_in_ci=True)
+@fault(files_printed="plain", printed="matrix")
 def torch_sources_in_the_current_folder(env):
     env.link_good()
     sources = env.beside("checkout") / "torch"

@@ -26,7 +26,7 @@ def good_module(env):
     return Healthy()
 
 
-@healthy(files="plain")
+@healthy(files="plain", labels="matrix;e2e")
 def good_module_no_torch_path(env):
     return good_module(env)
 
@@ -73,7 +73,7 @@ def mamba_2_without_conv(env):
     return Healthy("import mamba_ssm; mamba_ssm.Mamba2")
 
 
-@healthy(timeout=900)
+@healthy(labels="matrix;e2e", timeout=900)
 def conv_alone(env):
     env.link_good()
     env.install_release("causal-conv1d", "1.6.0")

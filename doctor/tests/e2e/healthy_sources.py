@@ -7,7 +7,7 @@ from faults_sources import build_with
 from healthy import Healthy, healthy
 
 
-@healthy(files="plain")
+@healthy(files="plain", labels="matrix;e2e")
 def plain_python_project(env):
     (env.work / "setup.py").write_text('from setuptools import setup\nsetup(name="plain", py_modules=["plain"])\n')
     (env.work / "plain.py").write_text("x = 1\n")

@@ -285,7 +285,7 @@ def test_third_party_extension(scankit, environment):
 
 
 # An extension whose library lies where no loader looks; its package loads the library first. Without that, it is broken.
-@pytest.mark.ctest(timeout=900)
+@pytest.mark.ctest(labels="matrix;e2e", timeout=900)
 def test_third_party_loads_by_itself(scankit, environment, work):
     env = environment("plain")
     package = env.site / "lazy"
