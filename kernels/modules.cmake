@@ -84,7 +84,7 @@ function(scankit_compile_test kernel name archs label)
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_BINARY_DIR}/generated/${kernel}.cu
             -DUNITS=${PROJECT_SOURCE_DIR}/kernels/${kernel}/cuda/units.def -DARCHS=${archs}
             -DWORK=${CMAKE_CURRENT_BINARY_DIR}/${name}_${kernel} -P ${PROJECT_SOURCE_DIR}/kernels/common/compile_test.cmake)
-  set_tests_properties(kernels.${kernel}.${name} PROPERTIES LABELS ${label} TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "SKIPPED: ")
+  set_tests_properties(kernels.${kernel}.${name} PROPERTIES LABELS ${label} TIMEOUT 1800 COST 60 SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 endfunction()
 
 # scankit_device_source(KERNEL): ${PROJECT_BINARY_DIR}/generated/KERNEL.cu, target scankit_device_source_KERNEL: the

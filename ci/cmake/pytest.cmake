@@ -12,7 +12,8 @@ function(scankit_pytest name test)
   endif()
   add_test(NAME ${name} COMMAND ${SCANKIT_PYTEST_PYTHON} -B -m pytest --build=${PROJECT_BINARY_DIR} -- ${test}
            WORKING_DIRECTORY ${scankit_pytest_folder})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} FIXTURES_REQUIRED "${arg_FIXTURES}"
+  math(EXPR usual "${arg_TIMEOUT} / 10")  # the longest begin first
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${usual} FIXTURES_REQUIRED "${arg_FIXTURES}"
                        PROCESSORS ${arg_PROCESSORS} SKIP_RETURN_CODE 77
                        ENVIRONMENT SCANKIT_FIX_CACHE=${PROJECT_BINARY_DIR}/fixtures/images)
   if(arg_DEPENDS)
