@@ -9,7 +9,7 @@ usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--slice N] [--asan] [--
   --slice N    and every Nth of the matrix that is not labelled large, beginning one further with each commit
   --asan       then the unit tests once more under AddressSanitizer and UndefinedBehaviorSanitizer
   --asan-only  only those
-  --asan-slice N  every Nth component under the sanitizers (default: each), beginning one further with each commit
+  --asan-slice N  one of N parts of the components under the sanitizers (default: all), the next with each commit
   --build DIR  the build tree (default: build/ci); kept, so a second run is incremental
 TEXT
 }
@@ -53,11 +53,17 @@ run_tests() {
   told+=$(python3 ci/not_passed.py "$report")$'\n'
 }
 
-# turn_of N CTEST_ARGUMENT...: the names of the tests whose turn it is, one of N. The setup tests are ctest's to add.
-turn_of() {
-  local n=$1 turn
-  turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
-  ctest -N -FA . "${@:2}" | sed -nE 's/^ *Test +#[0-9]+: //p' | sort | awk -v n="$n" -v turn="$turn" 'NR % n == turn % n'
+turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+# Names in ctest's order, without the setup tests, which are ctest's to add.
+names_of() { ctest -N -FA . "$@" | sed -nE 's/^ *Test +#[0-9]+: //p'; }
+# turn_of N CTEST_ARGUMENT...: the names of the tests whose turn it is, one of N.
+turn_of() { names_of "${@:2}" | sort | awk -v n="$1" -v turn="$turn" 'NR % n == turn % n'; }
+# components_of N BUILD: one of N parts of the components, neighbours in the order of the build, which need the same libraries.
+# The root directory's tests come first there, and need all of them.
+components_of() {
+  names_of --test-dir "$2" -L '^component$' | awk -v n="$1" -v turn="$turn" '
+    NR == 1 { root = $0; next } { name[NR - 2] = $0 }
+    END { name[NR - 1] = root; for (i = 0; i < NR; i++) if (int(i * n / NR) == turn % n) print name[i] }'
 }
 # Names on stdin, a regular expression of exactly these. A parametrised test ends in '# GetParam() = ...'.
 any_of() { sed 's/[].()*+?^$|[\\]/\\&/g' | paste -sd '|' | sed 's/.*/^(&)$/'; }
@@ -110,7 +116,7 @@ if [ $asan = yes ]; then
     { broken='the sanitizer tree was not configured' && finish; exit 1; }
   targets=scankit_unit_tests these=()
   if [ "$asan_slice" -gt 1 ]; then
-    components=$(turn_of "$asan_slice" --test-dir "$build-asan" -L '^component$')
+    components=$(components_of "$asan_slice" "$build-asan")
     targets=$(while read -r name; do echo "scankit_${name}_test"; done <<<"$components")
     these=(-R "$(any_of <<<"$components")")
   fi
