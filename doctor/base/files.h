@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "doctor/base/result.h"
 
@@ -70,10 +71,14 @@ std::string current_directory();
 class TemporaryDirectory {
  public:
   static Result<TemporaryDirectory> create(std::string_view stem);
+  // The same in `base`, for what is to be renamed to a name in there: a rename does not leave its file system.
+  static Result<TemporaryDirectory> create_in(const std::string& base, std::string_view stem);
   TemporaryDirectory(TemporaryDirectory&&) noexcept;
   TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
   ~TemporaryDirectory();
   const std::string& path() const { return path_; }
+  // The lock's descriptor, -1 without one. A child that inherits it keeps the directory from being removed.
+  int lock() const { return lock_.get(); }
 
  private:
   TemporaryDirectory(std::string path, Descriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
@@ -82,8 +87,8 @@ class TemporaryDirectory {
   Descriptor lock_;  // PATH.lock, held while it is in use
 };
 // Removes the directories in `base` whose lock file says that scankit made them and that no
-// process has locked.
-void remove_dead_folders(const std::string& base);
+// process has locked. Returns those that it removed.
+std::vector<std::string> remove_dead_folders(const std::string& base);
 
 // Files that are trusted because nobody else can have written them: caches, and the compilers in them. A
 // hash next to the bytes would prove nothing, because an attacker who plants the bytes writes the hash

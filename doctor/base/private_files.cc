@@ -145,30 +145,32 @@ bool is_file_of_ours(const struct stat& info) {
   return S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && info.st_nlink == 1;
 }
 
-// Removes the directory that belongs to this lock file if its owner is dead. O_NOFOLLOW and O_NONBLOCK:
+// Removes the directory that belongs to this lock file if its owner is dead, and returns its path; "" where
+// there was none. O_NOFOLLOW and O_NONBLOCK:
 // /tmp is a place where anybody may plant a link or a FIFO with such a name.
-void remove_if_dead(const std::string& lock) {
+std::string remove_if_dead(const std::string& lock) {
   const Descriptor file(::open(lock.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat info, again, folder;
-  if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !is_file_of_ours(info)) return;
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !is_file_of_ours(info)) return "";
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return "";
   // The owner may have ended properly after open(2), and another process may have taken the name since.
   // The lock then belongs to a file that has no name any more.
   if (::lstat(lock.c_str(), &again) != 0 || again.st_ino != info.st_ino || again.st_dev != info.st_dev)
-    return;
+    return "";
   const std::string path = lock.substr(0, lock.size() - kLock.size());
   const auto words = read_whole_file(lock, 1024);
-  if (!words || words->empty()) return;
+  if (!words || words->empty()) return "";
   // The lock file is written after the directory is made, and removed after it. A lock file without a
   // directory is therefore the rest of an owner that was killed in between.
   if (::lstat(path.c_str(), &folder) != 0) {
     if (errno == ENOENT && words->starts_with(kWhat)) ::unlink(lock.c_str());
-    return;
+    return "";
   }
-  if (!S_ISDIR(folder.st_mode) || folder.st_uid != ::geteuid() || *words != words_of(folder)) return;
+  if (!S_ISDIR(folder.st_mode) || folder.st_uid != ::geteuid() || *words != words_of(folder)) return "";
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);
   ::unlink(lock.c_str());
+  return path;
 }
 
 // The locked lock file of a new directory. An empty descriptor means that it could not be had; the
@@ -189,11 +191,16 @@ Descriptor lock_of(const std::string& path) {
 
 }  // namespace
 
-void remove_dead_folders(const std::string& base) {
+std::vector<std::string> remove_dead_folders(const std::string& base) {
+  std::vector<std::string> removed;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(base.c_str()), ::closedir);
-  if (folder == nullptr) return;
-  while (const dirent* entry = ::readdir(folder.get()))
-    if (is_named_as_ours(entry->d_name)) remove_if_dead(path_join(base, entry->d_name));
+  if (folder == nullptr) return removed;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    if (!is_named_as_ours(entry->d_name)) continue;
+    if (std::string path = remove_if_dead(path_join(base, entry->d_name)); !path.empty())
+      removed.push_back(std::move(path));
+  }
+  return removed;
 }
 
 // `stem` must start with "scankit", or remove_dead_folders() will not recognise what a
@@ -203,11 +210,16 @@ Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
   const std::string base = named != nullptr && *named != '\0' ? named : "/tmp";
   static std::once_flag once;
   std::call_once(once, remove_dead_folders, base);
+  auto made = create_in(base, stem);
+  if (made) return made;
+  return Error{made.error().code, made.error().message, message("set TMPDIR to a writable directory")};
+}
+
+Result<TemporaryDirectory> TemporaryDirectory::create_in(const std::string& base, std::string_view stem) {
   std::string path = path_join(base, std::string(stem) + ".XXXXXX");
   if (::mkdtemp(path.data()) == nullptr)
-    return Error{errno == EACCES ? Errc::PermissionDenied : Errc::Io,
-                 message("cannot create a directory in {}: {}", base, std::strerror(errno)),
-                 message("set TMPDIR to a writable directory")};
+    return Error{errno == EACCES || errno == EROFS ? Errc::PermissionDenied : Errc::Io,
+                 message("cannot create a directory in {}: {}", base, std::strerror(errno)), ""};
   return TemporaryDirectory(path, lock_of(path));
 }
 
