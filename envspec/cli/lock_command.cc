@@ -43,24 +43,6 @@ std::optional<EnvironmentLock> older_lock(const std::string& path) {
   return std::nullopt;
 }
 
-// Whether pip's settings name an index and uv's do not. uv does not read pip's variables and files, so
-// that it would ask its default index instead of the user's. The files are those of pip's configuration:
-// global, user, legacy user and site.
-bool pip_has_its_own_index(const Host& host, const Python& python) {
-  for (const char* variable : {"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"})
-    if (host.env(variable)) return false;
-  for (const char* variable : {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"})
-    if (host.env(variable)) return true;
-  const std::string home = host.env("HOME").value_or(""), named = host.env("PIP_CONFIG_FILE").value_or("");
-  const std::string settings = host.env("XDG_CONFIG_HOME").value_or(path_join(home, ".config"));
-  for (const std::string& file : {named, std::string("/etc/pip.conf"), std::string("/etc/xdg/pip/pip.conf"),
-                                  path_join(settings, "pip/pip.conf"), path_join(home, ".pip/pip.conf"),
-                                  path_join(python.prefix, "pip.conf")})
-    if (const auto text = host.read_file(file, 1u << 20); text && text->find("index") != std::string::npos)
-      return true;
-  return false;
-}
-
 // uv is asked first where it is on PATH: it resolves a hundred packages in a second, and pip before 25.3
 // downloads each wheel. Asking changes nothing in the environment, whoever made it. The environment's own
 // installer is then asked for what uv does not find.
@@ -82,10 +64,13 @@ void choose_installers(const Host& host, const Snapshot& snapshot, ResolveReques
   }
 }
 
+}  // namespace
+
 // The order matters: facts and files first, since an error there ends the command, and then the index,
 // whose failures only leave artifacts empty. Under --root no installer of this machine fits, and no
 // index is asked.
-Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subject, const std::string& out) {
+Result<EnvironmentLock> lock_environment(const EnvLockOptions& options, const Subject& subject,
+                                         const std::string& out) {
   if (subject.host == nullptr)
     return Error{Errc::InvalidArgument, message("a snapshot contains no files, so nothing can be hashed"),
                  message("lock on the machine itself, or an image with --root")};
@@ -116,6 +101,8 @@ Result<EnvironmentLock> make(const EnvLockOptions& options, const Subject& subje
   return lock;
 }
 
+namespace {
+
 void summarise(const EnvironmentLock& lock, const std::string& out) {
   std::size_t known = 0;
   for (const LockedDistribution& one : lock.distributions) known += one.artifact ? 1 : 0;
@@ -137,7 +124,7 @@ int run_env_lock(const EnvLockOptions& options) {
   for (const Message& note : subject->notes) progress_note(tr(note));
   if (subject->status != 0) return subject->status;
   const std::string out = options.out.empty() ? kLockFile : options.out;
-  const auto lock = make(options, *subject, out);
+  const auto lock = lock_environment(options, *subject, out);
   if (lock && out == "-") {
     std::cout << lock_to_json(*lock);
     return kExitClean;

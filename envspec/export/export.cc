@@ -47,16 +47,11 @@ Result<Exported> export_lock(const EnvironmentLock& lock, const std::string& for
                message("use requirements, pylock, conda or dockerfile")};
 }
 
-namespace {
-
-// Name, version and hash, without a URL or a path. Wheels that were built here are found through
-// --find-links, which pip and uv read relative to the requirements file; they take a relative path to a
-// wheel relative to the current directory.
-std::string requirement(const LockedDistribution& one) {
+// Wheels that were built here are found through --find-links, which pip and uv read relative to the
+// requirements file; they take a relative path to a wheel relative to the current directory.
+std::string requirement_line(const LockedDistribution& one) {
   return one.name + "==" + one.version + " \\\n    --hash=sha256:" + one.artifact->sha256 + "\n";
 }
-
-}  // namespace
 
 // pip's requirements file format. With --require-hashes every line needs a hash, and pip refuses any
 // package that the file does not name; --no-deps keeps it from looking for one.
@@ -71,7 +66,7 @@ Exported export_requirements(const EnvironmentLock& lock) {
   for (const LockedDistribution* one : all.with_hash) {
     if (one->source == "here")
       exported.text += "# " + std::string(kWheelFolder) + "/" + one->artifact->file + "\n";
-    exported.text += requirement(*one);
+    exported.text += requirement_line(*one);
   }
   return exported;
 }

@@ -21,6 +21,9 @@ struct Exported {
 };
 Result<Exported> export_lock(const EnvironmentLock& lock, const std::string& format);
 
+// One package of a requirements file: name, version and hash, without a URL or a path.
+std::string requirement_line(const LockedDistribution& one);
+
 Exported export_requirements(const EnvironmentLock& lock);
 Exported export_pylock(const EnvironmentLock& lock);
 Exported export_conda(const EnvironmentLock& lock);

@@ -119,6 +119,9 @@ struct RepackedWheel {
 // What was built on this machine is on no index: the installed files, by their RECORD, as a wheel again. An
 // Error says why that cannot be: a file is missing or was changed, or lies outside of site-packages.
 Result<RepackedWheel> repack(const Host& host, const Distribution& distribution);
+// Its files by RECORD, sorted, without what installers write of their own: RECORD, INSTALLER, byte code and
+// the programs in bin. Paths are relative to site-packages. Empty where there is no RECORD.
+Result<std::vector<std::string>> content_paths(const Host& host, const Distribution& distribution);
 
 // Machine, Python, torch and distributions, from the snapshot alone: of a stored one, too.
 EnvironmentLock lock_facts(const Snapshot& snapshot);

@@ -120,6 +120,23 @@ Result<RepackedWheel> repack(const Host& host, const Distribution& distribution)
   return wheel;
 }
 
+// Programs are left out even where they come from the wheel as they are: their first line names the
+// environment.
+Result<std::vector<std::string>> content_paths(const Host& host, const Distribution& distribution) {
+  const std::string info = path_basename(distribution.path);
+  std::vector<std::string> paths;
+  const auto record = host.read_file(path_join(distribution.path, "RECORD"), 64u << 20);
+  if (!record && record.error().code != Errc::NotFound) return record.error();
+  const std::string text = record ? *record : std::string();  // the lines are views of it
+  for (const std::string_view line : lines_of(text)) {
+    std::string path = record_path(line);
+    if (!is_inner_path(path) || is_installers(path, info)) continue;
+    paths.push_back(std::move(path));
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
 namespace {
 
 LockedMachine machine_of(const Snapshot& snapshot, const EnvironmentFacts& facts) {
