@@ -42,6 +42,8 @@ COMMANDS = {
     "env lock": (["--python", PYTHON, "--offline", "--out", OUT + "/scankit.lock", "--spec", OUT + "/scankit.yaml"], {0}),
     "env export": (["requirements", "--lock", OUT + "/scankit.lock", "--partial"], {0, 1, 2, 4}),
     "env fetch": (["--lock", OUT + "/scankit.lock", "--out", OUT + "/wheels"], {0, 1, 4}),
+    "env create": ([OUT + "/no/such/env", "--lock", OUT + "/scankit.lock"], {2}),
+    "env sync": (["--python", PYTHON, "--lock", OUT + "/scankit.lock", "--dry-run"], {0, 2}),
     "env schema": ([], {0}),
     "validate": (["--quick", "--no-timing", "--device", "cpu", "--python", PYTHON], {0}),
     "ci run": (["--python", PYTHON], {0, 1, 2, 4, 6}),

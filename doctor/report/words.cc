@@ -78,9 +78,10 @@ std::string_view command_of(const Report& report) {
 std::vector<std::string> compared_lines(const Report& report) {
   std::vector<std::string> lines;
   for (const auto& [kind, file] : report.compared_with)
-    lines.push_back(kind == "policy" ? say("under the policy {}", file_or_input(file))
-                    : kind == "spec" ? say("compared with the spec {}", file_or_input(file))
-                                     : say("compared with the lock {}", file_or_input(file)));
+    lines.push_back(kind == "policy"   ? say("under the policy {}", file_or_input(file))
+                    : kind == "spec"   ? say("compared with the spec {}", file_or_input(file))
+                    : kind == "record" ? say("compared with the record {}", file_or_input(file))
+                                       : say("compared with the lock {}", file_or_input(file)));
   return lines;
 }
 

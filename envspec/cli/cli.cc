@@ -129,7 +129,8 @@ void add_check(CLI::App& env, int& exit_status) {
   const auto options = std::make_shared<EnvCheckOptions>();
   CLI::App* command =
       env.add_subcommand("check", say("report how an environment differs from its spec and its lock"));
-  note(*command, {.examples = {"scankit env check", "scankit env check --spec envs/train.yaml --json"},
+  note(*command, {.examples = {"scankit env check", "scankit env check --spec envs/train.yaml --json",
+                               "scankit env check --record .venv --lock scankit.lock"},
                   .statuses = {{kExitClean, say("no drift")},
                                {kExitUsage, say("usage error")},
                                {kExitInconclusive, say("inconclusive")},
@@ -140,13 +141,21 @@ void add_check(CLI::App& env, int& exit_status) {
   command->add_option("--spec", options->spec, say("the spec [default: scankit.yaml]"))->type_name("FILE");
   command->add_option("--lock", options->lock, say("the lock [default: scankit.lock, if it exists]"))
       ->type_name("FILE");
+  command
+      ->add_option("--record", options->record,
+                   say("compare this environment with the record of `env create`, by sizes and times only"))
+      ->type_name("DIR")
+      ->excludes("--python")
+      ->excludes("--root")
+      ->excludes("--from")
+      ->excludes("--spec");
   add_cache(*command, options->cache_dir);
   begin_group(*command, group_of_output());
   add_redact(*command, options->redact);
   add_show_options(*command, options->show, kExitDrift);
   command->callback([options, &exit_status] {
     check_show_options(options->show);
-    exit_status = run_env_check(*options);
+    exit_status = options->record.empty() ? run_env_check(*options) : run_env_check_record(*options);
   });
 }
 
@@ -190,12 +199,14 @@ void add_subject_options(CLI::App& command, SubjectOptions& options) {
 }
 
 void add_env_commands(CLI::App& app, int& exit_status) {
-  CLI::App* env = app.add_subcommand("env", say("pin an environment, and report how it differs later"));
+  CLI::App* env =
+      app.add_subcommand("env", say("pin an environment, make it again, and report how it differs later"));
   env->require_subcommand(1);
   add_init(*env, exit_status);
   add_check(*env, exit_status);
   add_diff(*env, exit_status);
   add_lock_commands(*env, exit_status);
+  add_create_commands(*env, exit_status);
   add_schema(*env, exit_status);
 }
 

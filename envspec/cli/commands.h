@@ -32,8 +32,9 @@ int run_env_init(const EnvInitOptions& options);
 
 struct EnvCheckOptions {
   SubjectOptions subject;
-  std::string spec;  // "": ./scankit.yaml
-  std::string lock;  // "": ./scankit.lock, where it is there
+  std::string spec;    // "": ./scankit.yaml
+  std::string lock;    // "": ./scankit.lock, where it is there
+  std::string record;  // of an environment that `env create` made: only sizes and times are compared
   std::string cache_dir;
   bool redact = false;
   ShowOptions show;
@@ -74,5 +75,28 @@ struct EnvFetchOptions {
 int run_env_fetch(const EnvFetchOptions& options);
 
 void add_lock_commands(CLI::App& env, int& exit_status);
+// What `env lock` writes, for `env create` of a spec: `out` is where it will be written.
+Result<EnvironmentLock> lock_environment(const EnvLockOptions& options, const Subject& subject,
+                                         const std::string& out);
+
+struct EnvCreateOptions {
+  std::string folder;
+  std::string spec, lock;  // at most one; both "": ./scankit.lock, else ./scankit.yaml
+  std::string python, offline, cache_dir;
+  unsigned node_deadline = 120;  // seconds for the index, where an installer has failed
+  bool json = false;
+};
+int run_env_create(const EnvCreateOptions& options);
+
+struct EnvSyncOptions {
+  std::string folder;  // of the environment; "": as --python, or the active one
+  std::string python, lock, offline, cache_dir;
+  bool dry_run = false, in_use = false, json = false;
+};
+int run_env_sync(const EnvSyncOptions& options);
+
+void add_create_commands(CLI::App& env, int& exit_status);
+// `env check --record DIR`: the environment against the record that `env create` or `env sync` left in it.
+int run_env_check_record(const EnvCheckOptions& options);
 
 }  // namespace scankit

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// `scankit env create`: everything that can be refused is refused first; then the environment is made aside,
+// proven, and moved to its name as the last step.
+#include "envspec/create/create.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "builder/fix/transaction.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/report/progress.h"
+#include "envspec/export/export.h"
+
+namespace scankit {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Error cannot_be_given_back(const std::string& lock_file, const std::vector<std::string>& lines) {
+  constexpr std::size_t kMostShown = 12;
+  std::vector<std::string> shown(lines.begin(),
+                                 lines.begin() + static_cast<long>(std::min(lines.size(), kMostShown)));
+  if (lines.size() > kMostShown) shown.push_back(say("and {} more", lines.size() - kMostShown));
+  return {Errc::InvalidArgument,
+          message("{} cannot be installed here, and nothing was made: {}", lock_file, clauses(shown)),
+          message("lock again where the environment is: scankit env lock")};
+}
+
+// pip copies every file; uv may only link them, so that nothing can be said of it.
+Result<void> check_free_space(const EnvironmentLock& lock, Installer::Kind kind, const std::string& target) {
+  std::uint64_t needed = 0;
+  for (const LockedLibrary& one : lock.libraries) needed += one.size;
+  struct statvfs info {};
+  if (kind != Installer::Kind::Pip || ::statvfs(path_dirname(target).c_str(), &info) != 0) return {};
+  const std::uint64_t left = std::uint64_t{info.f_bavail} * info.f_frsize;
+  if (left >= needed) return {};
+  return Error{Errc::Io,
+               message("the compiled files of the lock have {}, and {} are free in {}", size_in_words(needed),
+                       size_in_words(left), path_dirname(target)),
+               message("free some space, or choose a directory on another disk")};
+}
+
+// What is known before anything is made.
+struct Plan {
+  EnvironmentLock lock;  // of a spec: empty until the packages are installed
+  std::optional<Spec> spec;
+  BasePython base;
+  EnvInstaller installer;
+  FoundWheels wheels;
+  std::vector<std::string> find_links;
+};
+
+std::vector<std::string> wheel_folders(const CreateRequest& request) {
+  std::vector<std::string> folders;
+  if (!request.offline.empty())
+    folders.push_back(path_normalize(path_join(current_directory(), request.offline)));
+  const std::string next_to_it = path_join(
+      path_dirname(path_normalize(path_join(current_directory(), request.lock_file))), kWheelFolder);
+  if (!request.lock_file.empty() && make_real_host()->is_directory(next_to_it) &&
+      std::ranges::find(folders, next_to_it) == folders.end())
+    folders.push_back(next_to_it);
+  return folders;
+}
+
+Result<Plan> plan_of_lock(const Host& host, const CreateRequest& request) {
+  Plan plan;
+  SCANKIT_TRY(plan.lock, read_lock(request.lock_file));
+  PythonWish wish = wish_of(plan.lock);
+  wish.asked = request.python;
+  SCANKIT_TRY(plan.base, find_base_python(host, wish));
+  if (const auto lines = obstacles(plan.lock, plan.base.subject.snapshot); !lines.empty())
+    return cannot_be_given_back(request.lock_file, lines);
+  if (!request.offline.empty() && !host.is_directory(path_join(current_directory(), request.offline)))
+    return Error{
+        Errc::InvalidArgument, message("--offline {} is not a directory", request.offline),
+        message("scankit env fetch --out {} makes one where an index can be reached", request.offline)};
+  plan.find_links = wheel_folders(request);
+  SCANKIT_TRY(plan.wheels, find_wheels(plan.lock, plan.find_links, !request.offline.empty()));
+  SCANKIT_TRY(plan.installer, find_env_installer(host, plan.base.subject.snapshot));
+  return plan;
+}
+
+Result<Plan> plan_of_spec(const Host& host, const CreateRequest& request) {
+  Plan plan;
+  SCANKIT_TRY(plan.spec, read_spec(request.spec_file));
+  PythonWish wish;
+  wish.asked = request.python;
+  wish.range = plan.spec->python;
+  wish.implementation = plan.spec->implementation;
+  SCANKIT_TRY(plan.base, find_base_python(host, wish));
+  if (!request.offline.empty())
+    return Error{Errc::InvalidArgument, message("--offline needs a lock, and a spec has no hashes"),
+                 message("make the lock where an index can be reached: scankit env create DIR --spec {}",
+                         request.spec_file)};
+  SCANKIT_TRY(plan.installer, find_env_installer(host, plan.base.subject.snapshot));
+  return plan;
+}
+
+// What the resolver is asked for: torch and the packages of the extensions, each within its range.
+std::vector<std::string> requirements_of(const Spec& spec) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& package, const VersionRange& range) {
+    std::string line = range.empty() ? package : requirement(package, range);
+    std::erase(line, ' ');
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
+  };
+  if (!spec.torch.empty() || !spec.cuda.empty() || !spec.string_abi.empty()) add("torch", spec.torch);
+  for (const ExtensionSpec& one : spec.extensions)
+    if (!one.distribution.empty()) add(one.distribution, one.version);
+  return lines;
+}
+
+// The first demand of the spec that the resolver's choice does not meet. The driver and the GPUs are this
+// machine's, which is not what was made.
+Result<void> check_against_spec(const Spec& spec, const Subject& made) {
+  for (const Outcome& outcome : check_spec(spec, made.snapshot, made.facts)) {
+    if (outcome.check == "spec-driver" || outcome.check == "spec-gpus") continue;
+    for (const Finding& finding : outcome.findings)
+      if (finding.severity() == Severity::Error)
+        return Error{
+            Errc::Malformed,
+            message("the packages that the index has do not meet {}: {}", spec.file, finding.summary),
+            message("change the range, or name an index that has such a package")};
+  }
+  return {};
+}
+
+// One creation, from the plan to the result.
+class Creation {
+ public:
+  Creation(const CreateRequest& request, Plan plan, const Aside& aside)
+      : request_(request), plan_(std::move(plan)), aside_(aside) {}
+
+  Result<CreateResult> run(CreateStage& stage) {
+    stage = CreateStage::Installing;
+    SCANKIT_CHECK(install());
+    stage = CreateStage::Proving;
+    SCANKIT_CHECK(prove_it());
+    SCANKIT_CHECK(finish());
+    SCANKIT_CHECK(check_start());
+    if (plan_.spec) SCANKIT_CHECK(write_output(lock_file(), lock_to_json(plan_.lock)));
+    result_.seconds = seconds_since(begin_);
+    return result_;
+  }
+
+ private:
+  // Of a spec the lock is written next to it, after the environment is there.
+  std::string lock_file() const {
+    return plan_.spec ? path_join(path_dirname(request_.spec_file), kLockFile) : request_.lock_file;
+  }
+
+  Result<void> install() {
+    InstallRequest install{.installer = plan_.installer,
+                           .base = plan_.base.program,
+                           .environment = aside_.environment(),
+                           .tools = aside_.work(),
+                           .lock = aside_.lock(),
+                           .offline = !request_.offline.empty(),
+                           .find_links = plan_.find_links,
+                           .index_deadline = request_.index_deadline};
+    const std::string python = plan_.base.subject.snapshot.python.value.version;
+    Progress progress;
+    progress.act(say("making an environment with Python {} ({})", python, plan_.base.program));
+    SCANKIT_CHECK(make_venv(install));
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string installer = name_of(plan_.installer.kind);
+    if (plan_.spec) {
+      const auto wanted = requirements_of(*plan_.spec);
+      progress.act(say("installing with {}: {}", installer, wanted.empty() ? say("nothing") : join(wanted)));
+      if (!wanted.empty()) SCANKIT_CHECK(install_resolved(install, wanted));
+    } else {
+      progress.act(announcement(installer));
+      SCANKIT_CHECK(install_locked(install, plan_.lock, plan_.wheels));
+    }
+    SCANKIT_CHECK(Interruption::check());
+    progress_note(say("installed {} with {} in {:.1f} s", size_in_words(size_of_tree(aside_.environment())),
+                      installer, seconds_since(begin)));
+    return {};
+  }
+
+  // "installing 25 packages with uv, 2.5 GB to download at most"
+  std::string announcement(const std::string& installer) const {
+    std::uint64_t bytes = 0;
+    std::size_t packages = 0;
+    for (const LockedDistribution& one : plan_.lock.distributions) {
+      packages += one.artifact ? 1 : 0;
+      if (one.artifact && !plan_.wheels.contains(one.name)) bytes += one.artifact->size;
+    }
+    if (bytes == 0)
+      return say_n(packages, "installing {} package with {}", "installing {} packages with {}", packages,
+                   installer);
+    return say_n(packages, "installing {} package with {}, at most {} to download",
+                 "installing {} packages with {}, at most {} to download", packages, installer,
+                 size_in_words(bytes));
+  }
+
+  Result<Subject> look() const {
+    SubjectOptions options;
+    options.python = aside_.python();
+    options.find_extensions = plan_.spec.has_value();
+    if (plan_.spec)
+      for (const ExtensionSpec& one : plan_.spec->extensions) options.modules.push_back(one.module);
+    return look_at(options);
+  }
+
+  // Of a spec, the lock is made first: the environment is then held to it like any other.
+  Result<void> prove_it() {
+    std::string lock = request_.lock_file;
+    if (plan_.spec) {
+      SCANKIT_TRY(const Subject made, look());
+      SCANKIT_CHECK(check_against_spec(*plan_.spec, made));
+      SCANKIT_TRY(plan_.lock, request_.make_lock(made));
+      lock = path_join(aside_.work(), kLockFile);
+      SCANKIT_CHECK(write_file_atomically(lock, lock_to_json(plan_.lock)));
+    }
+    SCANKIT_TRY(proof_, prove(aside_.python(), lock, request_.cache_dir));
+    return {};
+  }
+
+  // The record belongs to what is moved, so that it is there from the first moment.
+  Result<void> finish() {
+    SCANKIT_TRY(const Subject made, look());
+    SCANKIT_TRY(result_.record, make_record(*made.host, made.snapshot, plan_.lock));
+    SCANKIT_TRY(result_.rewritten, relocate(aside_.environment(), aside_.environment(), aside_.target()));
+    result_.record.lock_sha256 = sha256_hex(lock_to_json(plan_.lock));
+    result_.record.installer = name_of(plan_.installer.kind);
+    result_.record.proof = proof_;
+    SCANKIT_CHECK(make_directories(path_join(aside_.environment(), ".scankit")));
+    SCANKIT_CHECK(
+        write_file_atomically(path_join(aside_.environment(), kRecordFile), record_to_json(result_.record)));
+    describe(made);
+    SCANKIT_CHECK(Interruption::check());
+    return aside_.move();
+  }
+
+  void describe(const Subject& made) {
+    const Python& base = plan_.base.subject.snapshot.python.value;
+    result_.folder = aside_.target();
+    result_.python = base.version;
+    result_.python_program = plan_.base.program;
+    result_.python_found_by = plan_.base.found_by;
+    result_.installer = name_of(plan_.installer.kind);
+    result_.lock_file = lock_file();
+    result_.torch = made.snapshot.torch.value.version;
+    result_.packages = made.snapshot.distributions.value.size();
+    result_.bytes = size_of_tree(aside_.environment());
+    if (base.version != plan_.lock.python.version)
+      result_.notes.push_back(
+          message("the lock was made with Python {}, and this is {}: packages are for both",
+                  plan_.lock.python.version, base.version));
+  }
+
+  // The last proof is in its place: the interpreter starts there and calls it its own.
+  Result<void> check_start() const {
+    ProcessRequest request;
+    request.argv = {path_join(aside_.target(), "bin/python"), "-I", "-B", "-c",
+                    "import sys; print(sys.prefix)"};
+    const auto said = run_process(request);
+    if (said && said->ok() && trimmed(said->out) == aside_.target()) return {};
+    aside_.move_back();
+    return Error{Errc::ToolFailed, message("{} does not start, and was removed", request.argv[0]),
+                 said ? Message(std::string(trimmed(said->err))) : said.error().message};
+  }
+
+  const CreateRequest& request_;
+  Plan plan_;
+  const Aside& aside_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::vector<ProofStep> proof_;
+  CreateResult result_;
+};
+
+}  // namespace
+
+std::uint64_t size_of_tree(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::uint64_t bytes = 0;
+  std::error_code code;
+  for (auto at = fs::recursive_directory_iterator(folder, code);
+       !code && at != fs::recursive_directory_iterator(); at.increment(code))
+    if (!at->is_symlink(code) && at->is_regular_file(code)) bytes += at->file_size(code);
+  return bytes;
+}
+
+Result<CreateResult> create_environment(const CreateRequest& request, CreateStage& stage) {
+  const auto host = make_real_host();
+  SCANKIT_TRY(const std::string target, check_new_folder(request.folder));
+  SCANKIT_TRY(Plan plan,
+              request.spec_file.empty() ? plan_of_lock(*host, request) : plan_of_spec(*host, request));
+  SCANKIT_CHECK(check_free_space(plan.lock, plan.installer.kind, target));
+  const Interruption interruption;
+  std::vector<std::string> removed;
+  SCANKIT_TRY(const Aside aside, Aside::begin(request.folder, removed));
+  for (const std::string& path : removed) progress_note(say("removed {}, which a killed scankit left", path));
+  return Creation(request, std::move(plan), aside).run(stage);
+}
+
+}  // namespace scankit

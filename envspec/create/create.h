@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "builder/installer/installer.h"
+#include "doctor/base/files.h"
+#include "doctor/base/result.h"
+#include "doctor/model/snapshot.h"
+#include "envspec/check/check.h"
+#include "envspec/lock/lock.h"
+
+// `scankit env create` and `env sync`: an environment made from a lock or a spec, or brought to a lock. The
+// parts of both, in the order in which they are used. README.md says why a new environment is made aside.
+namespace scankit {
+
+// 1. What is asked for, before anything is made ------------------------------------------------------------
+
+// One thing that cannot be given back, with its reason, a line each: packages without a file, wheels for
+// another machine or Python. Empty where the lock can be installed by this Python.
+std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& here);
+
+// The interpreter that an environment is made with, and what was passed over.
+struct BasePython {
+  Subject subject;       // the facts of this machine with that Python
+  std::string program;   // the interpreter's own file
+  std::string found_by;  // "--python", "uv python find", "pyenv", "PATH"
+};
+struct PythonWish {
+  std::string asked;                  // --python; "": it is looked for
+  std::string version;                // of a lock, "3.11.7"; "" for none
+  VersionRange range;                 // of a spec
+  std::string implementation, soabi;  // "" for any
+};
+// The first Python of the same minor version, one of exactly that version before all others. Errc::NotFound
+// says which one is missing, which ones are here, and how it is got.
+Result<BasePython> find_base_python(const Host& host, const PythonWish& wish);
+
+// Whether a Python is the one that the wish asks for, but for the patch version of a lock.
+bool fits(const Python& python, const PythonWish& wish);
+PythonWish wish_of(const EnvironmentLock& lock);
+
+// The uv or pip that installs: uv where the user has one, unless only pip's settings name an index.
+struct EnvInstaller {
+  Installer::Kind kind = Installer::Kind::None;
+  std::string program;  // uv's file; of pip the directory of its package, "" where ensurepip has to bring it
+  std::string why;      // how it was found
+};
+Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base);
+
+// Wheels that are here already: by distribution, where each was found with the hash of the lock.
+using FoundWheels = std::map<std::string, std::string>;
+// `offline`: every file of the lock must be in `folders`, or the Error names each one that is missing or has
+// another hash. Otherwise only those that were built locally must be, since no index has them.
+Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<std::string>& folders,
+                                bool offline);
+
+// 2. Made aside ---------------------------------------------------------------------------------------------
+
+// The directory that becomes DIR: WORK/NAME, where WORK is next to DIR. Whatever ends scankit, DIR is not
+// there or is whole; WORK is removed at the end, or by the next `env create` if scankit was killed.
+class Aside {
+ public:
+  // `folder` is DIR as the user named it. Errc::InvalidArgument where something is there that is not an empty
+  // directory. `removed` gets what a killed scankit had left.
+  static Result<Aside> begin(const std::string& folder, std::vector<std::string>& removed);
+  const std::string& target() const { return target_; }       // DIR, absolute
+  const std::string& work() const { return work_.path(); }    // for files of ours
+  const std::string& environment() const { return making_; }  // what becomes DIR
+  std::string python() const { return path_join(making_, "bin/python"); }
+  int lock() const { return work_.lock(); }
+  // One rename(2), after everything is on the disk. Errc::Conflict if DIR has come into being meanwhile.
+  Result<void> move() const;
+  // Takes DIR back to where it was made, after a failure that only showed in its place.
+  void move_back() const;
+
+ private:
+  Aside(std::string target, TemporaryDirectory work)
+      : target_(std::move(target)),
+        work_(std::move(work)),
+        making_(path_join(work_.path(), path_basename(target_))) {}
+  std::string target_;
+  TemporaryDirectory work_;
+  std::string making_;
+};
+// The checks of begin() alone, which change nothing. Returns DIR as an absolute path.
+Result<std::string> check_new_folder(const std::string& folder);
+
+// 3. Installed ----------------------------------------------------------------------------------------------
+
+struct InstallRequest {
+  EnvInstaller installer;
+  std::string base;         // the interpreter that the environment is made with
+  std::string environment;  // its directory
+  std::string tools;        // a directory of ours
+  int lock = -1;            // its descriptor: the installer holds it too
+  bool offline = false;
+  std::vector<std::string> find_links;  // directories with wheels
+  std::chrono::seconds index_deadline{120};
+};
+// A venv without any package.
+Result<void> make_venv(const InstallRequest& request);
+// Every package of the lock that has a file, by its hash, and no other. Where the installer fails, the index
+// is asked about all of them, what has a URL is downloaded, and the Error names all that are not to be had.
+Result<void> install_locked(const InstallRequest& request, const EnvironmentLock& lock,
+                            const FoundWheels& found);
+// What the resolver of the installer chooses within the requirements, with all dependencies.
+Result<void> install_resolved(const InstallRequest& request, const std::vector<std::string>& requirements);
+
+// Rewrites the path `from` to `to` in what an installer writes of it: programs, activation scripts, links,
+// pyvenv.cfg, and removes byte code, which has it too. An Error names any other file that contains it.
+// Returns the rewritten files.
+Result<std::vector<std::string>> relocate(const std::string& environment, const std::string& from,
+                                          const std::string& to);
+
+// 4. Proven -------------------------------------------------------------------------------------------------
+
+struct ProofStep {
+  std::string what;   // "lock", "doctor", "validate selective_scan_cuda", "start"
+  std::string state;  // "passed", "failed", "not_verified"
+  Message detail;     // why, where it has not passed
+  double seconds = 0;
+};
+// The environment against the lock ("" for none), by doctor and by `validate --quick` of each module that it
+// has cases for. An Error is the first step that failed.
+Result<std::vector<ProofStep>> prove(const std::string& python, const std::string& lock_file,
+                                     const std::string& cache_dir);
+
+// 5. Recorded -----------------------------------------------------------------------------------------------
+
+inline constexpr const char* kRecordFile = ".scankit/record.json";  // below the environment
+
+struct RecordedFile {
+  std::string path;  // below the environment's site-packages
+  std::string sha256;
+  std::uint64_t size = 0;
+  std::int64_t mtime_ns = 0;
+};
+// What was made, so that whoever comes later can tell by the times alone whether it is still that.
+struct EnvironmentRecord {
+  std::string lock_sha256;
+  std::string python, torch, installer;
+  std::string site;                            // below the environment: "lib/python3.11/site-packages"
+  std::map<std::string, std::string> content;  // by distribution: one hash of all its files
+  std::vector<RecordedFile> libraries;         // every compiled file
+  std::vector<ProofStep> proof;
+  std::string signature() const;  // one hash of the content and of the libraries
+};
+Result<EnvironmentRecord> make_record(const Host& host, const Snapshot& snapshot,
+                                      const EnvironmentLock& lock);
+std::string record_to_json(const EnvironmentRecord& record);
+Result<EnvironmentRecord> read_record(const std::string& environment);
+// Paths whose size or time is another one, or that are missing. No file is read.
+std::vector<std::string> changed_since(const std::string& environment, const EnvironmentRecord& record);
+
+// 6. The two commands ---------------------------------------------------------------------------------------
+
+// How far a command came that failed. Refused: nothing was made, because of what was asked for.
+enum class CreateStage { Refused, Installing, Proving };
+
+struct CreateRequest {
+  std::string folder, lock_file, spec_file;  // one of the last two is ""
+  std::string python;                        // "": it is looked for
+  std::string offline;                       // a directory with all wheels; "": the index is asked
+  std::string cache_dir;                     // of hashes
+  std::chrono::seconds index_deadline{120};
+  // For a spec: the lock of what the resolver chose, and where it is written.
+  std::function<Result<EnvironmentLock>(const Subject&)> make_lock;
+};
+struct CreateResult {
+  std::string folder;  // absolute
+  std::string python, python_program, python_found_by, installer, lock_file, torch;
+  std::size_t packages = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  EnvironmentRecord record;
+  std::vector<std::string> rewritten;  // files that name DIR, and so differ from machine to machine
+  std::vector<Message> notes;          // what is not as the lock says, and no fault
+};
+Result<CreateResult> create_environment(const CreateRequest& request, CreateStage& stage);
+
+struct SyncRequest {
+  std::string python, lock_file, offline, cache_dir;
+  std::chrono::seconds index_deadline{120};
+  bool dry_run = false, in_use = false;
+};
+struct SyncResult {
+  std::string environment, python, installer, journal;  // journal "": nothing was changed
+  std::vector<std::string> installed, removed;          // "alpha==1.0"
+  double seconds = 0;
+  EnvironmentRecord record;
+};
+Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& stage);
+
+// "1.3 GB", "12 MB", "40 kB".
+std::string size_in_words(std::uint64_t bytes);
+std::uint64_t size_of_tree(const std::string& folder);  // of its regular files
+
+}  // namespace scankit

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a lock asks for that cannot be had, found before anything is made: packages without a file, wheels for
+// another machine or Python, wheels that no index has and that are in none of the directories.
+#include <algorithm>
+#include <numeric>
+
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/checks/check.h"
+#include "doctor/probes/target/wheel.h"
+#include "envspec/create/create.h"
+#include "envspec/export/export.h"
+
+namespace scankit {
+namespace {
+
+std::string named(const LockedDistribution& one) { return one.name + "==" + one.version; }
+
+// The doctor's own check of wheels, asked about the file names of the lock.
+std::vector<std::string> wheels_for_others(const EnvironmentLock& lock, const Snapshot& here) {
+  Snapshot asked = here;
+  asked.wheels.clear();
+  for (const LockedDistribution& one : lock.distributions) {
+    Wheel wheel;
+    if (!one.artifact || !read_wheel_name(one.artifact->file, wheel)) continue;
+    wheel.path = one.artifact->file;
+    wheel.tags_from = "file name";
+    asked.wheels.push_back(std::move(wheel));
+  }
+  const auto& checks = all_checks();
+  const auto check = std::ranges::find(checks, std::string_view("wheel-fits"), &Check::id);
+  std::vector<std::string> lines;
+  if (check == checks.end() || asked.wheels.empty()) return lines;
+  for (const Finding& finding : (*check)->run(asked).findings)
+    lines.push_back(finding.subject + ": " + tr(finding.summary));
+  return lines;
+}
+
+bool came_from_conda(const EnvironmentLock& lock) {
+  return std::ranges::any_of(lock.conda_packages,
+                             [](const CondaPackage& one) { return one.channel != "pypi"; });
+}
+
+}  // namespace
+
+std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& here) {
+  std::vector<std::string> lines;
+  const std::string machine = processor_of(here), &locked = lock.machine.architecture;
+  if (!machine.empty() && !locked.empty() && machine != locked)
+    lines.push_back(say("the lock is for {}, and this machine is {}", locked, machine));
+  if (came_from_conda(lock))
+    lines.push_back(
+        say("conda made the locked environment: `scankit env export conda` writes the file that `conda env "
+            "create` takes"));
+  for (const LockedDistribution& one : lock.distributions)
+    if (!one.artifact && one.source != "conda") lines.push_back(named(one) + ": " + one.why_no_artifact);
+  if (lines.empty()) lines = wheels_for_others(lock, here);
+  return lines;
+}
+
+namespace {
+
+// Where the file is, "" with the reason in `why` where it is in none of the directories.
+std::string find_one(const LockedArtifact& artifact, const std::vector<std::string>& folders,
+                     std::string& why) {
+  for (const std::string& folder : folders) {
+    const std::string path = path_join(folder, artifact.file);
+    const auto hash = sha256_file(path);
+    if (hash && *hash == artifact.sha256) return path;
+    constexpr std::size_t kShown = 12;
+    if (hash)
+      why = say("{} has sha256 {}, and the lock says {}", path, hash->substr(0, kShown),
+                artifact.sha256.substr(0, kShown));
+    else if (hash.error().code != Errc::NotFound)
+      why = tr(hash.error().message);
+  }
+  if (why.empty()) why = say("{} was not found in {}", artifact.file, join(folders));
+  return "";
+}
+
+constexpr std::size_t kMostLines = 12;
+
+Message listed(const std::vector<std::string>& lines) {
+  std::vector<std::string> shown(lines.begin(),
+                                 lines.begin() + static_cast<long>(std::min(lines.size(), kMostLines)));
+  if (shown.size() < lines.size()) shown.push_back(say("and {} more", lines.size() - shown.size()));
+  return clauses(shown);
+}
+
+}  // namespace
+
+Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<std::string>& folders,
+                                bool offline) {
+  FoundWheels found;
+  std::vector<std::string> missing;
+  bool built = false;
+  for (const LockedDistribution& one : lock.distributions) {
+    if (!one.artifact || (!offline && one.source != "here")) continue;
+    std::string why;
+    std::string path = find_one(*one.artifact, folders, why);
+    if (!path.empty()) {
+      found[one.name] = std::move(path);
+      continue;
+    }
+    built = built || one.source == "here";
+    missing.push_back(one.source == "here" ? say("{}, which was built locally: {}", named(one), why)
+                                           : say("{}: {}", named(one), why));
+  }
+  if (missing.empty()) return found;
+  return Error{
+      Errc::NotFound,
+      message_n(missing.size(), "{} package cannot be installed, and nothing was made: {}",
+                "{} packages cannot be installed, and nothing was made: {}", missing.size(), listed(missing)),
+      built ? message("where the lock was made, scankit env export requirements --out "
+                      "requirements.txt packs them into {}; put it next to the lock",
+                      kWheelFolder)
+            : message("where an index can be reached: scankit env fetch --out {}",
+                      folders.empty() ? kWheelFolder : folders.front())};
+}
+
+std::string size_in_words(std::uint64_t bytes) {
+  constexpr double kKilo = 1000;
+  const auto size = static_cast<double>(bytes);
+  if (size >= kKilo * kKilo * kKilo) return fmt::format("{:.1f} GB", size / (kKilo * kKilo * kKilo));
+  if (size >= kKilo * kKilo) return fmt::format("{:.0f} MB", size / (kKilo * kKilo));
+  return fmt::format("{:.0f} kB", size / kKilo);
+}
+
+}  // namespace scankit

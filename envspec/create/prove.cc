@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether what was made works: compared with its lock, diagnosed, and its kernels' results checked. The
+// commands run as children, as a user would run them, so that nothing that they import stays in this process.
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "builder/fix/transaction.h"
+#include "builder/module/bundled.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/process.h"
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/model/json.h"
+#include "doctor/report/progress.h"
+#include "envspec/create/create.h"
+#include "envspec/lock/install_metadata.h"
+
+extern "C" char** environ;
+
+namespace scankit {
+namespace {
+
+using AnswerJson = nlohmann::json;
+
+constexpr std::chrono::minutes kLongestProof{20};
+
+// Byte code would contain the path where the environment was made.
+std::vector<std::string> variables_without_byte_code() {
+  std::vector<std::string> all = {"PYTHONDONTWRITEBYTECODE=1"};
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!std::string_view(*variable).starts_with("PYTHONDONTWRITEBYTECODE=")) all.emplace_back(*variable);
+  return all;
+}
+
+Result<ProcessResult> run_ourselves(std::vector<std::string> words) {
+  SCANKIT_TRY(const std::string program, own_program());
+  words.insert(words.begin(), program);
+  ProcessRequest request;
+  request.argv = std::move(words);
+  request.environment = variables_without_byte_code();
+  request.timeout = kLongestProof;
+  request.output_limit = 64u << 20;
+  SCANKIT_TRY(ProcessResult result, run_process(request));
+  SCANKIT_CHECK(Interruption::check());
+  return result;
+}
+
+// The sentence of a report's root cause, or else why its verdict is not a clean one.
+Message why_of(const ProcessResult& result) {
+  if (result.timed_out) return message("no answer within {} minutes", kLongestProof.count());
+  const AnswerJson json = AnswerJson::parse(result.out, nullptr, false);
+  if (json.is_object()) {
+    for (const char* key : {"root", "findings", "unknown", "problems"}) {
+      const AnswerJson part = json.value(key, AnswerJson());
+      const AnswerJson& one = part.is_array() && !part.empty() ? part[0] : part;
+      for (const char* text : {"summary", "why", "message"})
+        if (const std::string sentence = json_text(one, text); !sentence.empty()) return sentence;
+    }
+    if (const std::string verdict = json_text(json, "verdict"); !verdict.empty()) return verdict;
+  }
+  const std::string_view said = trimmed(result.err);
+  return std::string(said.substr(said.rfind('\n') + 1));
+}
+
+double seconds_of(const ProcessResult& result) { return static_cast<double>(result.duration.count()) / 1000; }
+
+ProofStep judged(const std::string& what, const Result<ProcessResult>& result) {
+  if (!result) return {what, "failed", result.error().message, 0};
+  const double seconds = seconds_of(*result);
+  if (result->ok()) return {what, "passed", "", seconds};
+  const bool open = !result->timed_out && result->signal == 0 && result->exit_code == kExitInconclusive;
+  return {what, open ? "not_verified" : "failed", why_of(*result), seconds};
+}
+
+// The packages, torch's build and every compiled file; what the machine has otherwise is no fault of the
+// environment.
+ProofStep against_lock(const Subject& subject, const std::string& lock_file, const std::string& cache_dir) {
+  const auto begin = std::chrono::steady_clock::now();
+  ProofStep step{"lock", "passed", "", 0};
+  const auto outcomes = check_lock({lock_file, cache_dir}, subject);
+  if (!outcomes) return {"lock", "failed", outcomes.error().message, 0};
+  const std::set<std::string> demanded = {"lock-packages", "lock-files", "lock-torch"};
+  for (const Outcome& outcome : *outcomes) {
+    if (!demanded.contains(outcome.check) || step.state == "failed") continue;
+    if (outcome.state == CheckState::Unknown) step = {"lock", "failed", outcome.why, 0};
+    for (const Finding& finding : outcome.findings)
+      if (finding.severity() == Severity::Error) step = {"lock", "failed", finding.summary, 0};
+  }
+  step.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return step;
+}
+
+// The modules of the environment that `validate` has cases for.
+std::set<std::string> validated_modules_of(const Host& host, const Snapshot& snapshot) {
+  std::set<std::string> names;
+  for (const PlacedLibrary& one : placed_libraries(host, snapshot).libraries) {
+    const std::string file = path_basename(one.inner);
+    for (const BundledModule& known : bundled_modules())
+      if (one.inner == file && file.starts_with(known.name + ".")) names.insert(known.name);
+  }
+  return names;
+}
+
+Result<void> add_step(std::vector<ProofStep>& steps, ProofStep step) {
+  steps.push_back(step);
+  SCANKIT_CHECK(Interruption::check());
+  if (step.state != "failed") return {};
+  return Error{Errc::Malformed,
+               message("the environment was made and does not pass {}: {}", step.what, step.detail), ""};
+}
+
+}  // namespace
+
+Result<std::vector<ProofStep>> prove(const std::string& python, const std::string& lock_file,
+                                     const std::string& cache_dir) {
+  std::vector<ProofStep> steps;
+  SubjectOptions options;
+  options.python = python;
+  SCANKIT_TRY(const Subject subject, look_at(options));
+  Progress progress;
+  if (!lock_file.empty()) {
+    progress.act(say("checking the environment: every compiled file is the locked one"));
+    SCANKIT_CHECK(add_step(steps, against_lock(subject, lock_file, cache_dir)));
+  }
+  progress.act(say("checking the environment: doctor"));
+  SCANKIT_CHECK(add_step(
+      steps, judged("doctor", run_ourselves({"doctor", "--json", "--allow-empty", "--python", python}))));
+  for (const std::string& module : validated_modules_of(*subject.host, subject.snapshot)) {
+    progress.act(say("checking the environment: validate --quick of {}", module));
+    SCANKIT_CHECK(add_step(steps, judged(fmt::format("validate {}", module),
+                                         run_ourselves({"validate", "--quick", "--no-timing", "--json",
+                                                        "--module", module, "--python", python}))));
+  }
+  return steps;
+}
+
+}  // namespace scankit

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A venv names its own path: in the first line of programs, in activation scripts and in pyvenv.cfg. All of
+// them are text that an installer wrote. Whatever else contains the path cannot be moved, and is named.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "builder/fix/distribution.h"
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "envspec/create/create.h"
+
+namespace scankit {
+namespace {
+
+// Larger files are data of wheels, which were packed before this path existed. A local build can put the path
+// into a library, and those of scripts and extensions are smaller.
+constexpr std::uint64_t kMostMovedBytes = 64u << 20;
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// Programs, activation scripts, pyvenv.cfg.
+bool may_be_rewritten(const std::string& path, const std::string& text) {
+  return (path.starts_with("bin/") || path == "pyvenv.cfg") && text.find('\0') == std::string::npos;
+}
+
+class Mover {
+ public:
+  Mover(const std::string& root, const std::string& from, const std::string& to)
+      : root_(root), from_(from), to_(to) {}
+
+  Result<std::vector<std::string>> all() {
+    SCANKIT_CHECK(remove_byte_code());
+    std::error_code code;
+    for (auto at = std::filesystem::recursive_directory_iterator(root_, code);
+         !code && at != std::filesystem::recursive_directory_iterator(); at.increment(code)) {
+      if (at->is_symlink(code)) {
+        SCANKIT_CHECK(link(at->path()));
+      } else if (at->is_regular_file(code) && at->file_size(code) <= kMostMovedBytes) {
+        SCANKIT_CHECK(file(at->path()));
+      }
+    }
+    if (code) return Error{Errc::Io, message("cannot read {}: {}", root_, code.message()), ""};
+    if (!stuck_.empty())
+      return Error{Errc::Unsupported,
+                   message("{} contains the path where it was made, so that the environment cannot be moved",
+                           stuck_[0]),
+                   message("lock a wheel of that package: scankit env lock where it is installed")};
+    SCANKIT_CHECK(correct_records());
+    return rewritten_;
+  }
+
+ private:
+  // Made again by the first import. It contains the path of its source.
+  Result<void> remove_byte_code() const {
+    std::vector<std::filesystem::path> folders;
+    std::error_code code;
+    for (auto at = std::filesystem::recursive_directory_iterator(root_, code);
+         !code && at != std::filesystem::recursive_directory_iterator(); at.increment(code))
+      if (at->path().filename() == "__pycache__" && at->is_directory(code) && !at->is_symlink(code)) {
+        folders.push_back(at->path());
+        at.disable_recursion_pending();
+      }
+    for (const std::filesystem::path& folder : folders) std::filesystem::remove_all(folder, code);
+    if (code)
+      return Error{Errc::Io, message("cannot remove byte code below {}: {}", root_, code.message()), ""};
+    return {};
+  }
+
+  std::string inner(const std::string& path) const { return path.substr(root_.size() + 1); }
+
+  Result<void> link(const std::string& path) const {
+    std::error_code code;
+    const std::string target = std::filesystem::read_symlink(path, code),
+                      moved = replaced(target, from_, to_);
+    if (code || moved == target) return {};
+    std::filesystem::remove(path, code);
+    std::filesystem::create_symlink(moved, path, code);
+    if (code) return Error{Errc::Io, message("cannot rewrite the link {}: {}", path, code.message()), ""};
+    return {};
+  }
+
+  // A new file takes the place of the old one, which may be a second name of a file in the installer's cache.
+  Result<void> file(const std::string& path) {
+    SCANKIT_TRY(const std::string text, read_whole_file(path, kMostMovedBytes + 1));
+    if (text.find(from_) == std::string::npos) return {};
+    if (!may_be_rewritten(inner(path), text)) {
+      stuck_.push_back(inner(path));
+      return {};
+    }
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return Error{Errc::Io, message("cannot read {}", path), ""};
+    SCANKIT_CHECK(write_file_atomically(path, replaced(text, from_, to_), info.st_mode & 07777));
+    rewritten_.push_back(inner(path));
+    return {};
+  }
+
+  // RECORD has hash and size of every program, as its path from site-packages: "../../../bin/tool".
+  Result<void> correct_records() const {
+    std::set<std::string> programs;
+    for (const std::string& path : rewritten_)
+      if (path.starts_with("bin/")) programs.insert(path);
+    std::error_code code;
+    for (auto at = std::filesystem::recursive_directory_iterator(root_ + "/lib", code);
+         !programs.empty() && !code && at != std::filesystem::recursive_directory_iterator();
+         at.increment(code))
+      if (at->path().filename() == "RECORD" && at->path().parent_path().extension() == ".dist-info")
+        SCANKIT_CHECK(correct_record(at->path(), programs));
+    return {};
+  }
+
+  Result<void> correct_record(const std::string& path, const std::set<std::string>& programs) const {
+    const std::string site = path_dirname(path_dirname(path));
+    SCANKIT_TRY(const std::string text, read_whole_file(path));
+    std::string corrected;
+    for (const std::string_view line : lines_of(text)) {
+      const std::string listed(line.substr(0, line.find(',')));
+      const std::string real = path_normalize(path_join(site, listed));
+      const bool program = real.starts_with(root_ + "/") && programs.contains(inner(real));
+      if (program) {
+        SCANKIT_TRY(std::string bytes, read_whole_file(real));
+        corrected += record_line({listed, std::move(bytes)});
+      } else {
+        corrected.append(line).append("\n");
+      }
+    }
+    return corrected == text ? Result<void>() : write_file_atomically(path, corrected);
+  }
+
+  const std::string &root_, &from_, &to_;
+  std::vector<std::string> rewritten_, stuck_;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> relocate(const std::string& environment, const std::string& from,
+                                          const std::string& to) {
+  return Mover(environment, from, to).all();
+}
+
+}  // namespace scankit

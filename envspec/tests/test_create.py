@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments made from a lock and from a spec: by uv and by pip, with and without an index, and everything that can go wrong:
+wheels that are missing or were changed, a full disk, a directory that is taken, a kill at any moment."""
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from fixtures import host_python, need_root, run, site_of
+from lock_wheels import wheel
+from program import run_program
+from project import sha256, text_of
+from test_bad_input import forge
+
+pytestmark = pytest.mark.ctest(group="envspec.create", labels="matrix;e2e", timeout=600)
+
+PYTHON = os.path.realpath(host_python())
+ENTRY_POINT = b"[console_scripts]\nhello = tool:hello\n"
+
+
+class Create:
+    """`scankit env create`, in the directory of the project."""
+
+    def __init__(self, project):
+        self.project, self.installers = project, project.installers
+
+    def variables(self, uv=True):
+        return {"PATH": f"{self.installers}:/usr/bin:/bin" if uv else "/usr/bin:/bin", "SHELL": "/bin/bash"}
+
+    def __call__(self, folder, *words, uv=True, before=(), timeout=300):
+        scankit = self.project.scankit.with_(before=before)
+        return scankit("env", "create", folder, *self.python(words), *words, variables=self.variables(uv), timeout=timeout)
+
+    @staticmethod
+    def python(words):
+        return [] if "--python" in words else ["--python", PYTHON]
+
+    def sync(self, *words, uv=True):
+        return self.project.env("sync", *words, variables=self.variables(uv), timeout=300)
+
+
+@pytest.fixture
+def create(project):
+    """A project with its lock, whose own wheels are next to it, and a package with programs."""
+    files = {"tool.py": b"def hello():\n    print('hello')\n", "tool-1.0.dist-info/entry_points.txt": ENTRY_POINT,
+             "tool-1.0.data/scripts/greet": b"#!python\nimport tool\ntool.hello()\n"}
+    wheel(project.index.served, "tool", "1.0", "py3-none-any", files)
+    project.index.stop()
+    project.index.serve()
+    project.install("tool==1.0")
+    project.lock().ends(0)
+    shutil.copy("scankit.lock", "good.lock")
+    project.export("requirements", "requirements.txt").ends(0)
+    shutil.rmtree(project.work / "cache", ignore_errors=True)
+    return Create(project)
+
+
+def left_behind():
+    """What is not the project's: directories of ours, and whatever is called `new`."""
+    return sorted(str(path) for path in Path().iterdir() if path.name.startswith("scankit-create") or path.name.startswith("new"))
+
+
+def made_at(folder):
+    """Files below the folder that name a directory of ours."""
+    return run("grep", "-rla", "scankit-create", folder, status=None).split()
+
+
+def record_of(folder):
+    return json.loads(text_of(Path(folder, ".scankit/record.json")))
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_from_lock(create, installer):
+    result = create("new", "--json", uv=installer == "uv").ends(0)
+    answer = result.json
+    assert answer["state"] == "created" and answer["installer"] == installer, answer
+    assert [step["what"] for step in answer["proof"] if step["state"] == "passed"] == ["lock", "doctor"], answer
+    create.project.drift("--python", "new/bin/python").ends(0)
+    run("new/bin/python", "-c", "import alpha, beta, tool")
+    for program in ("hello", "greet"):
+        assert text_of(f"new/bin/{program}").startswith(f"#!{os.path.realpath('new')}/bin/python"), text_of(f"new/bin/{program}")
+    assert run("new/bin/hello") == "hello\n"
+    create.project.env("check", "--record", "new").ends(0, "compared with the record new/.scankit/record.json")
+    assert not made_at("new") and not list(Path("new").rglob("*.pyc")), made_at("new")
+    assert sha256(site_of(os.path.abspath("new/bin/python")) / "beta/_c.abi3.so") == sha256(create.project.site / "beta/_c.abi3.so")
+    # RECORD is right about the programs that were rewritten.
+    assert run_program(create.installers / "uv", "pip", "check", "--python", "new/bin/python").status == 0
+    record = text_of(next(site_of(os.path.abspath("new/bin/python")).glob("tool-*.dist-info")) / "RECORD")
+    size = int(re.search(r"(?m)^\.\./\.\./\.\./bin/hello,sha256=[^,]+,(\d+)$", record)[1])
+    assert size == Path("new/bin/hello").stat().st_size
+    assert left_behind() == ["new"]
+    create("new", uv=installer == "uv").ends(2, "new exists and is not an empty directory, and nothing was changed")
+
+
+def test_same_everywhere(create):
+    """pip and uv, two directories: the same content."""
+    create("new-a").ends(0, "next: source new-a/bin/activate")
+    create("new-b", uv=False).ends(0)
+    one, other = record_of("new-a"), record_of("new-b")
+    assert set(one["content"]) == {"alpha", "beta", "tool"} and one["content"] == other["content"]
+    assert one["signature"] == other["signature"] and one["lock_sha256"] == other["lock_sha256"] == sha256("scankit.lock")
+    assert [file["sha256"] for file in one["libraries"]] == [file["sha256"] for file in other["libraries"]]
+
+
+def test_offline(create, work):
+    create.project.env("fetch", "--out", "scankit-wheels").ends(0)
+    create.project.index.stop()
+    create("new", "--offline", "scankit-wheels").ends(0)
+    create("new-pip", "--offline", "scankit-wheels", uv=False).ends(0)
+    assert record_of("new")["signature"] == record_of("new-pip")["signature"]
+    shutil.rmtree("new"), shutil.rmtree("new-pip")
+    alpha = next(Path("scankit-wheels").glob("alpha-*"))
+    alpha.write_bytes(alpha.read_bytes() + b"x")
+    create("new", "--offline", "scankit-wheels").ends(2, f"alpha==1.0: {work / 'project' / alpha} has sha256 ")
+    alpha.unlink()
+    create("new", "--offline", "scankit-wheels").ends(2, "1 package cannot be installed, and nothing was made: alpha==1.0: ")
+    create("new", "--offline", "nowhere").ends(2, "--offline nowhere is not a directory")
+    shutil.rmtree("scankit-wheels")
+    create("new").ends(2, "beta==2.0, which was built locally")
+    assert not left_behind()
+
+
+def test_refused(create):
+    """What can be known before anything is made."""
+    def refused(*words, why, folder="new"):
+        result = create(folder, *words).ends(2, why)
+        assert not left_behind(), left_behind()
+        return result
+    refused(why="no/where does not exist", folder="no/where/new")
+    Path("file").touch()
+    refused(why="file exists and is not an empty directory", folder="file")
+    for pointer, value, why in (
+            ("/machine/architecture", "aarch64", "the lock is for aarch64, and this machine is x86_64"),
+            ("/distributions/0/artifact/file", "alpha-1.0-cp310-cp310-manylinux_2_99_x86_64.whl", "alpha-1.0-cp310"),
+            ("/distributions/0/artifact", None, "alpha==1.0: ")):
+        forge(pointer, value)
+        refused("--lock", "forged.lock", why=why)
+    forge("/python/version", "3.7.1")
+    create("new", "--lock", "forged.lock", "--python", PYTHON).ends(2, "Python 3.7 is needed")
+    # Without --python it is looked for, and how it is got is said.
+    forge("/python/version", "3.77.1")
+    result = create.project.env("create", "new", "--lock", "forged.lock", variables=create.variables(uv=False))
+    result.ends(2, "Python 3.77 is needed, and only 3.").ends(2, "uv python install 3.77")
+    Path("scankit.lock").write_text(text_of("good.lock")[:500])
+    refused(why="scankit.lock")
+    Path("scankit.lock").write_text(text_of("good.lock").replace('"version": "1.0"', '"version": "1.2"'))
+    refused(why="scankit.lock was edited after scankit wrote it")
+    Path("scankit.lock").unlink()
+    refused(why="neither scankit.lock nor scankit.yaml was found")
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_mirror_lacks(create, installer):
+    """All that is missing is named at once, and one without an index."""
+    uv = installer == "uv"
+    index = create.project.index
+    index.alpha.unlink()
+    (index.served / "tool-1.0-py3-none-any.whl").unlink()
+    index.stop()
+    index.serve()
+    result = create("new", uv=uv).ends(5, "2 of 3 packages cannot be installed: alpha==1.0: ")
+    result.ends(5, "tool==1.0: ")
+    assert not left_behind()
+    index.stop()
+    create("new", uv=uv).ends(5)
+    assert not left_behind()
+
+
+def test_fails_its_proof(create):
+    """A wheel of the right hash whose compiled file is not the one of the lock."""
+    good = json.loads(text_of("good.lock"))
+    [at] = [number for number, one in enumerate(good["libraries"]) if one["path"] == "beta/_c.abi3.so"]
+    forge(f"/libraries/{at}/sha256", hashlib.sha256(b"another").hexdigest())
+    create("new", "--lock", "forged.lock").ends(6, "the environment was made and does not pass lock: ")
+    assert not left_behind()
+
+
+def test_full_disk(create, work):
+    need_root("mounting a small file system")
+    (work / "small").mkdir()
+    padding = {"big.bin": os.urandom(12 << 20)}
+    wheel(create.project.index.served, "big", "1.0", "py3-none-any", padding)
+    create.project.index.stop()
+    create.project.index.serve()
+    create.project.install("big==1.0")
+    create.project.lock().ends(0)
+    script = 'mount -t tmpfs -o size=10m none "$0" && "$@"; code=$?; ls -A "$0"; exit $code'
+    for uv in (True, False):
+        result = create(work / "small/new", uv=uv, before=["unshare", "-m", "bash", "-c", script, work / "small"])
+        if "unshare" in result.err and not result.out:
+            pytest.skip("nothing can be mounted here")
+        result.ends(5, "is full: ")
+        assert not result.out, f"left on the full disk: {result!r}"
+
+
+def test_no_permission(create):
+    need_root("becoming another user")
+    Path("theirs").mkdir(mode=0o755)
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    result = create("theirs/new", before=as_nobody)
+    assert result.status in (2, 5) and not list(Path("theirs").iterdir()), result
+
+
+def test_killed(create):
+    """At random moments, with all that was started: DIR is not there or is whole, and what is left is removed by the next."""
+    begin = time.monotonic()
+    create("new").ends(0)
+    whole, once = record_of("new")["signature"], time.monotonic() - begin
+    shutil.rmtree("new")
+    seed = int(os.environ.get("SCANKIT_SEED", time.time_ns() % 100000))
+    print(f"SCANKIT_SEED={seed}")
+    chance = random.Random(seed)
+    kills = ready = 0
+    for _ in range(12):
+        process = create.project.scankit.start("env", "create", "new", "--python", PYTHON, variables=create.variables())
+        try:
+            process.wait(timeout=chance.uniform(0, once * 1.1))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.wait()
+        if os.path.exists("new"):
+            ready += 1
+            assert record_of("new")["signature"] == whole, "it is there, and is not whole"
+            run("new/bin/python", "-c", "import alpha, beta, tool")
+            create.project.drift("--python", "new/bin/python").ends(0)
+            shutil.rmtree("new")
+    print(f"killed {kills} times, {ready} times it was ready")
+    time.sleep(1)  # what was killed has ended
+    litter = [path for path in left_behind() if not path.endswith(".lock")]
+    result = create("new").ends(0)
+    assert all(f"removed {os.path.realpath('.')}/{path}, which a killed scankit left" in result.err for path in litter), (litter, result)
+    assert left_behind() == ["new"]
+
+
+def test_interrupted(create):
+    """By Ctrl-C and SIGTERM, nothing is left."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = create.project.scankit.start("env", "create", "new", "--python", PYTHON, variables=create.variables())
+        time.sleep(0.7)
+        process.send_signal(number)
+        assert process.wait(timeout=60) in (128 + number, -number)
+        assert not left_behind(), left_behind()
+
+
+def test_from_spec(create):
+    """The resolver chooses within the ranges, and the lock is written next to the spec."""
+    index = create.project.index
+    shutil.copy(index.beta, index.served)
+    index.stop()
+    index.serve()
+    Path("specs").mkdir()
+    spec = 'schema: 1\npython: {version: "3.*"}\nextensions:\n  beta._c:\n    distribution: beta\n    version: %s\n'
+    Path("specs/scankit.yaml").write_text(spec % '"2.*"')
+    create("new", "--spec", "specs/scankit.yaml").ends(0, "lock: specs/scankit.lock")
+    run("new/bin/python", "-c", "import beta")
+    create("new-two", "--lock", "specs/scankit.lock").ends(0)
+    create("new-three", "--spec", "specs/scankit.yaml").ends(2, "specs/scankit.lock exists, and a new lock would replace it")
+    Path("specs/scankit.lock").unlink()
+    Path("specs/scankit.yaml").write_text(spec % '"3.*"')
+    create("new-four", "--spec", "specs/scankit.yaml").ends(5, "beta")
+    Path("specs/scankit.yaml").write_text(spec % '"2.*"' + "    torch_abi: full\n")
+    create("new-four", "--spec", "specs/scankit.yaml").ends(6, "the packages that the index has do not meet specs/scankit.yaml")
+    Path("specs/scankit.yaml").write_text('schema: 1\npython: {version: "3.77.*"}\n')
+    result = create.project.env("create", "new-four", "--spec", "specs/scankit.yaml", variables=create.variables(uv=False))
+    result.ends(2, "Python 3.77.* is needed, and only 3.")
+    assert not os.path.exists("new-four") and not os.path.exists("specs/scankit.lock")
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_sync(create, installer):
+    uv = installer == "uv"
+    create("new", uv=True).ends(0)
+    python = os.path.realpath("new") + "/bin/python"
+    if not uv:  # an environment with a pip of its own
+        run(create.installers / "python", "-m", "pip", "--python", python, "install", "-q", "--no-index", "--find-links",
+            pip_wheel(), "pip")
+        Path("new/pyvenv.cfg").write_text(re.sub(r"(?m)^uv = .*\n", "", text_of("new/pyvenv.cfg")))
+    create.sync("new", uv=uv).ends(0, "is the locked environment already")
+    create.project.uv("pip", "install", "--python", python, "alpha==1.1").ends(0)
+    create.project.uv("pip", "install", "--python", python, "--no-index", create.project.index.own / "delta-1.0-py3-none-any.whl").ends(0)
+    create.sync("new", "--dry-run", uv=uv).ends(0, "install: alpha==1.0")
+    create.project.drift("--python", python).ends(7)
+    sleeper = subprocess.Popen([python, "-c", "import time; time.sleep(60)"])
+    try:
+        create.sync("new", uv=uv).ends(2, f"is in use, and nothing was changed: process {sleeper.pid} (python)")
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    create.project.index.stop()
+    shutil.rmtree(create.project.work / "cache", ignore_errors=True)
+    create.sync("new", uv=uv).ends(5)
+    assert run(python, "-c", "import alpha, delta; print(alpha.version)") == "1.1\n", "a sync that failed has changed something"
+    create.project.index.serve()
+    result = create.sync("new", uv=uv).ends(0, "remove: delta==1.0")
+    create.project.drift("--python", python).ends(0)
+    assert run(python, "-c", "import alpha; print(alpha.version)") == "1.0\n"
+    assert run_program(python, "-c", "import delta").status
+    assert f"undo: scankit restore --python {python}" in result.out
+    create.project.scankit("restore", "--python", python).ends(0, "env sync scankit.lock")
+    assert run(python, "-c", "import alpha, delta; print(alpha.version)") == "1.1\n"
+
+
+def test_sync_killed(create):
+    """The environment is the old one or the locked one, and the next sync finishes it."""
+    create("new").ends(0)
+    python = os.path.abspath("new/bin/python")
+    seed = int(os.environ.get("SCANKIT_SEED", time.time_ns() % 100000))
+    print(f"SCANKIT_SEED={seed}")
+    chance = random.Random(seed)
+    for _ in range(4):
+        create.project.uv("pip", "install", "--python", python, "alpha==1.1").ends(0)
+        process = create.project.scankit.start("env", "sync", "new", variables=create.variables())
+        time.sleep(chance.uniform(0.2, 2))
+        process.kill()
+        process.wait()
+        time.sleep(0.5)  # what was killed has ended
+        create.sync("new").ends(0)
+        create.project.drift("--python", python).ends(0)
+        run(python, "-c", "import alpha, beta, tool")
+        create.project.env("check", "--record", "new").ends(0)
+
+
+def pip_wheel():
+    """The directory of ensurepip's own wheel."""
+    return run(PYTHON, "-c", "import ensurepip, os; print(os.path.join(os.path.dirname(ensurepip.__file__), '_bundled'))").strip()
