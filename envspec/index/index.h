@@ -46,6 +46,7 @@ struct IndexRun {
   bool timed_out = false;
   bool unreachable = false;  // not the index's answer: the network's
   std::string said;          // standard error, or in English why it did not run
+  std::string out;           // standard output
 };
 // How many questions are answered while the run goes on; may be empty.
 using Looked = std::function<void(std::size_t done)>;

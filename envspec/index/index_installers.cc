@@ -127,6 +127,7 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
   answer.timed_out = ran->timed_out;
   // pip with --quiet, and uv, print errors on standard error; a wrapper script may not.
   answer.said = ran->err.empty() ? ran->out : ran->err;
+  answer.out = ran->out;
   return answer;
 }
 
