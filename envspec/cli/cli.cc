@@ -202,6 +202,7 @@ void add_env_commands(CLI::App& app, int& exit_status) {
   CLI::App* env =
       app.add_subcommand("env", say("pin an environment, make it again, and report how it differs later"));
   env->require_subcommand(1);
+  add_suggest_command(*env, exit_status);
   add_init(*env, exit_status);
   add_check(*env, exit_status);
   add_diff(*env, exit_status);

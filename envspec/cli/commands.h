@@ -7,6 +7,8 @@
 #include "doctor/cli/reports.h"
 #include "envspec/check/check.h"
 #include "envspec/lock/lock.h"
+#include "envspec/spec/derive.h"
+#include "envspec/suggest/machine.h"
 
 namespace CLI {
 class Option;
@@ -29,6 +31,10 @@ struct EnvInitOptions {
   bool force = false;
 };
 int run_env_init(const EnvInitOptions& options);
+// Refuses to overwrite, unless `force`; the error says what to do.
+Result<void> may_write_spec(const std::string& path, bool force);
+// The file, and next to it the schema that its first line names.
+Result<void> write_spec(const DerivedSpec& derived, const std::string& path);
 
 struct EnvCheckOptions {
   SubjectOptions subject;
@@ -73,6 +79,20 @@ struct EnvFetchOptions {
   std::string lock, out;
 };
 int run_env_fetch(const EnvFetchOptions& options);
+
+struct EnvSuggestOptions {
+  std::vector<std::string> packages;  // "mamba-ssm>=2.3"; empty: mamba-ssm and causal-conv1d
+  DescribedTarget target;
+  std::string installer;    // "uv", "pip", "conda"; "": whichever is found
+  std::string directory;    // of the new environment; "": .venv, or another where that exists
+  bool index_only = false;  // release pages cannot be reached
+  bool offline = false, force = false;
+  unsigned timeout = 20;  // seconds for the index
+  std::string spec;       // file to write; "": none
+  ShowOptions show;
+};
+int run_env_suggest(const EnvSuggestOptions& options);
+void add_suggest_command(CLI::App& env, int& exit_status);
 
 void add_lock_commands(CLI::App& env, int& exit_status);
 // What `env lock` writes, for `env create` of a spec: `out` is where it will be written.

@@ -39,6 +39,14 @@ int print(const std::string& text) {
 // lstat, so that a dangling symbolic link also counts: writing would follow it.
 bool is_there(const std::string& path) { return make_real_host()->lstat(path).has_value(); }
 
+}  // namespace
+
+Result<void> may_write_spec(const std::string& path, bool force) {
+  if (force || !is_there(path_normalize(path_join(current_directory(), path)))) return {};
+  return Error{Errc::InvalidArgument, message("{} already exists, and nothing was written", path),
+               message("--force overwrites it")};
+}
+
 // The schema first: a spec must not name a file that could not be written.
 Result<void> write_spec(const DerivedSpec& derived, const std::string& path) {
   const std::string schema = path_join(path_dirname(path), kSchemaFile);
@@ -46,17 +54,15 @@ Result<void> write_spec(const DerivedSpec& derived, const std::string& path) {
   return write_output(path, spec_to_yaml(derived.spec, derived.notes, kSchemaFile));
 }
 
-}  // namespace
-
 int run_env_schema() { return print(spec_schema()); }
 
 int run_env_init(const EnvInitOptions& options) {
   const std::string out = options.out.empty() ? kSpecFile : options.out;
   const std::string path = path_normalize(path_join(current_directory(), out));
   // Asked before the environment is looked at, which takes longer.
-  if (out != "-" && !options.force && is_there(path)) {
-    report_error({Errc::InvalidArgument, message("{} already exists, and nothing was written", out),
-                  message("--force overwrites it, --out FILE writes another file")});
+  if (const auto may = may_write_spec(out, options.force); out != "-" && !may) {
+    report_error(Error{may.error().code, may.error().message,
+                       message("--force overwrites it, --out FILE writes another file")});
     return kExitUsage;
   }
   SubjectOptions asked = options.subject;

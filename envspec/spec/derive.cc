@@ -31,6 +31,15 @@ Result<Snapshot> machine_of_spec(const std::string& text, const std::string& nam
   return machine;
 }
 
+std::string driver_text(const Version& version) {
+  std::string text;
+  for (std::size_t i = 0; i < version.release.size(); ++i) {
+    const std::string part = std::to_string(version.release[i]);
+    text += (i == 0 ? "" : ".") + (i == 2 && part.size() == 1 ? "0" + part : part);
+  }
+  return text;
+}
+
 namespace {
 
 // A range that the writer's own parser accepts; empty for a version that it does not.
@@ -42,16 +51,6 @@ VersionRange same_minor(const std::string& version) {
   if (!parsed) return {};
   return range(parsed->is_prerelease() || parsed->release.size() < 2 ? version
                                                                      : parsed->major_minor() + ".*");
-}
-
-// NVIDIA writes the third number with two digits: 580.65.06.
-std::string driver_text(const Version& version) {
-  std::string text;
-  for (std::size_t i = 0; i < version.release.size(); ++i) {
-    const std::string part = std::to_string(version.release[i]);
-    text += (i == 0 ? "" : ".") + (i == 2 && part.size() == 1 ? "0" + part : part);
-  }
-  return text;
 }
 
 class Deriver {

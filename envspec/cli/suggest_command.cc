@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "builder/compile/cache.h"
+#include "builder/toolchain/toolchain.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/cli/commands.h"
+#include "doctor/command_line/command_line.h"
+#include "doctor/probes/target/target.h"
+#include "doctor/report/progress.h"
+#include "doctor/report/words.h"
+#include "envspec/cli/commands.h"
+#include "envspec/suggest/index_check.h"
+#include "envspec/suggest/report.h"
+
+// `scankit env suggest`.
+namespace scankit {
+namespace {
+
+constexpr std::size_t kConfirmed = 3;  // as many sets as people are shown
+
+// "3.11" and ">=3.10,<3.13" are versions, anything else is the path of an interpreter.
+bool is_python_version(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789.*,<>=!~ ") == std::string::npos;
+}
+
+// What --for names, and the machine for everything that neither it nor an option describes.
+struct Origin {
+  Subject subject;
+  std::string where;
+  std::optional<Spec> spec;
+};
+
+// A snapshot is JSON, a spec is not.
+Result<Origin> origin_of(const EnvSuggestOptions& options, DescribedTarget& described) {
+  Origin origin;
+  origin.where = say("this machine");
+  SubjectOptions asked;
+  if (!described.from.empty()) {
+    constexpr std::size_t kLimit = 64u << 20;
+    SCANKIT_TRY(const std::string text, read_whole_file(described.from, kLimit));
+    if (trimmed(text).starts_with('{')) {
+      asked.from = described.from;
+      origin.where = described.from;
+    } else {
+      SCANKIT_TRY(origin.spec, parse_spec(text, described.from));
+    }
+  }
+  if (!described.python.empty() && !is_python_version(described.python)) {
+    if (!asked.from.empty())
+      return Error{Errc::InvalidArgument,
+                   message("--python {}: a stored snapshot has its own Python", options.target.python),
+                   message("give a version, such as --python 3.11")};
+    asked.python = described.python;
+    described.python.clear();
+  }
+  auto subject = look_at(asked);
+  // A broken environment is a reason to ask for a new one: with another Python the machine's facts are there.
+  if (!subject && asked.python.empty() && asked.from.empty()) {
+    asked.python = "python3";
+    subject = look_at(asked);
+  }
+  SCANKIT_TRY(origin.subject, std::move(subject));
+  return origin;
+}
+
+// An option outranks the spec.
+void take_from_spec(const Spec& spec, DescribedTarget& described) {
+  if (described.gpus.empty()) described.gpus = spec.gpus;
+  if (described.driver.empty() && driver_version_problem(spec.driver.least()).empty())
+    described.driver = spec.driver.least();
+  if (described.python.empty() && !spec.python.empty()) described.python = spec.python.text();
+}
+
+// CUDA majors of an nvcc that, with its host compiler, builds here. It is started, so only where one was found.
+std::vector<unsigned> nvcc_majors(const Subject& subject) {
+  std::vector<unsigned> majors;
+  if (subject.host == nullptr || !subject.host->is_live() || !subject.snapshot.toolkits.present())
+    return majors;
+  const auto folder = usable_cache_folder("");
+  if (!folder) return majors;
+  const Cache cache(*folder, 0);
+  std::set<unsigned> found;
+  for (const Toolkit& toolkit : subject.snapshot.toolkits.value)
+    if (const auto version = Version::parse(toolkit.version); version && !toolkit.nvcc.empty())
+      found.insert(version->part(0));
+  for (const unsigned major : found)
+    if (nvcc_of_major(*subject.host, subject.snapshot, cache, std::to_string(major))) majors.push_back(major);
+  return majors;
+}
+
+Result<SuggestInstaller> chosen_installer(const EnvSuggestOptions& options, const Subject& subject) {
+  SuggestInstaller found;
+  const auto host = make_real_host();
+  found = installer_for(*host, subject.host == nullptr ? Snapshot() : subject.snapshot);
+  if (options.installer == "uv")
+    return found.kind == SuggestInstaller::Kind::Uv ? found
+                                                    : SuggestInstaller{SuggestInstaller::Kind::Uv, "uv"};
+  if (options.installer == "conda")
+    return found.kind == SuggestInstaller::Kind::Conda
+               ? found
+               : SuggestInstaller{SuggestInstaller::Kind::Conda, "conda"};
+  if (options.installer == "pip") return SuggestInstaller{SuggestInstaller::Kind::Pip, ""};
+  return found;
+}
+
+// ".venv" in a project without one, else a name of its own: a command must not change an environment that is there.
+std::string directory_for(const EnvSuggestOptions& options) {
+  if (!options.directory.empty()) return options.directory;
+  const auto host = make_real_host();
+  const auto taken = [&](const char* name) {
+    return host->lstat(path_join(current_directory(), name)).has_value();
+  };
+  return taken(".venv") ? "scankit-env" : ".venv";
+}
+
+// What the user wishes, in addition to what the machine and the spec demand. mamba-ssm and causal-conv1d where only
+// torch is restricted, or nothing.
+Result<void> add_packages(const std::vector<std::string>& packages, SuggestRequest& request) {
+  for (const std::string& text : packages) {
+    SCANKIT_TRY(PackageWish wish, parse_package_wish(text));
+    request.packages.push_back(std::move(wish));
+  }
+  const auto is_restriction = [](const PackageWish& wish) {
+    return wish.name == "torch" || wish.name == "triton";
+  };
+  if (std::ranges::all_of(request.packages, is_restriction))
+    for (const char* name : {"mamba-ssm", "causal-conv1d"}) request.packages.push_back({name, {}, name});
+  return {};
+}
+
+// GPUs that are not those of this machine are named in the commands.
+Result<CommandRequest> command_request(const EnvSuggestOptions& options, const Origin& origin,
+                                       const SuggestTarget& target) {
+  CommandRequest commands;
+  SCANKIT_TRY(commands.installer, chosen_installer(options, origin.subject));
+  commands.directory = directory_for(options);
+  commands.scankit = scankit_program();
+  std::vector<std::string> archs;
+  for (const unsigned gpu : target.request.gpus) archs.push_back("sm_" + std::to_string(gpu));
+  if (target.described_gpus || origin.subject.host == nullptr) commands.archs = join(archs, ",");
+  for (const PackageWish& wish : target.request.packages)
+    if (wish.name == "triton") commands.extra.push_back(wish.text);
+  return commands;
+}
+
+// A venv is made by a Python of its own minor release; uv and conda bring theirs.
+void note_missing_python(SuggestAnswer& answer) {
+  if (answer.suggestion.sets.empty() || answer.commands.installer.kind != SuggestInstaller::Kind::Pip) return;
+  const auto host = make_real_host();
+  const std::string program = "python" + answer.suggestion.sets.front().python;
+  for (const std::string& folder : split_nonempty(host->env("PATH").value_or(""), ":"))
+    if (host->is_program(path_join(folder, program))) return;
+  answer.target.notes.push_back(
+      message("{} was not found on PATH: install it, or use --installer uv, which brings it", program));
+}
+
+Result<SuggestAnswer> suggest_for(const EnvSuggestOptions& options) {
+  DescribedTarget described = options.target;
+  SCANKIT_TRY(Origin origin, origin_of(options, described));
+  if (origin.spec) take_from_spec(*origin.spec, described);
+  SuggestAnswer answer;
+  const Snapshot& machine = origin.subject.snapshot;
+  SCANKIT_TRY(answer.target, target_of(described, machine, origin.where));
+  if (!answer.target.processor.empty() && answer.target.processor != "x86_64")
+    return Error{
+        Errc::Unsupported,
+        message("scankit's tables describe builds for x86_64 only, and this is {}", answer.target.processor),
+        message("`scankit doctor` examines an environment on any processor")};
+  SuggestRequest& request = answer.target.request;
+  if (origin.spec) add_spec(*origin.spec, answer.target);
+  SCANKIT_CHECK(add_packages(options.packages, request));
+  request.release_pages = !options.index_only;
+  if (!answer.target.described_gpus) request.nvcc_majors = nvcc_majors(origin.subject);
+  answer.suggestion = suggest(request);
+  SCANKIT_TRY(answer.commands, command_request(options, origin, answer.target));
+  answer.offline = options.offline;
+  note_missing_python(answer);
+  if (options.offline || answer.suggestion.sets.empty()) return answer;
+  const IndexCheck check{
+      index_installer_for(*make_real_host(), origin.subject.host == nullptr ? Snapshot() : machine),
+      std::chrono::seconds(options.timeout)};
+  answer.offline = check.installer.kind == Installer::Kind::None;
+  if (answer.offline) return answer;
+  Progress progress(say("asking {} what the index has", name_of(check.installer.kind)));
+  check_index(check, kConfirmed, answer);
+  return answer;
+}
+
+}  // namespace
+
+int run_env_suggest(const EnvSuggestOptions& options) {
+  if (!options.spec.empty())
+    if (const auto may = may_write_spec(options.spec, options.force); !may) {
+      report_error(may.error());
+      return kExitUsage;
+    }
+  const auto answer = suggest_for(options);
+  if (!answer) {
+    report_error(answer.error());
+    if (answer.error().code == Errc::Unsupported) return kExitInconclusive;
+    return answer.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
+  }
+  const int shown = show(suggest_views(*answer), options.show);
+  if (!options.spec.empty() && !answer->suggestion.sets.empty()) {
+    const auto written = write_spec(spec_of(*answer, answer->suggestion.sets.front()), options.spec);
+    if (!written) {
+      report_error(written.error());
+      return exit_status_of(written.error());
+    }
+    progress_note(say("wrote {}", options.spec));
+  }
+  return first_that_counts({shown, exit_status_of(*answer)});
+}
+
+namespace {
+
+void add_target(CLI::App& command, DescribedTarget& target) {
+  command
+      .add_option("--gpu", target.gpus,
+                  say("suggest for these GPUs instead of the installed ones: sm_90,sm_80, or none"))
+      ->type_name("ARCH")
+      ->delimiter(',')
+      ->check(CLI::Validator(gpu_name_problem, ""));
+  command
+      .add_option("--driver", target.driver,
+                  say("suggest for this driver version instead of the installed one, such as 550.54"))
+      ->type_name("VERSION")
+      ->check(CLI::Validator(driver_version_problem, ""));
+  command
+      .add_option("--glibc", target.glibc,
+                  say("suggest for this glibc instead of this system's, such as 2.28"))
+      ->type_name("VERSION");
+  command
+      .add_option("--python", target.python,
+                  say("version or range such as 3.11, or an interpreter [default: that of this environment]"))
+      ->type_name("VERSION|PATH");
+  command
+      .add_option("--for", target.from,
+                  say("suggest for the machine of a stored snapshot, or for what a scankit.yaml requires"))
+      ->type_name("SNAPSHOT|SPEC");
+}
+
+}  // namespace
+
+void add_suggest_command(CLI::App& env, int& exit_status) {
+  const auto options = std::make_shared<EnvSuggestOptions>();
+  CLI::App* command = env.add_subcommand(
+      "suggest", say("say which Python, torch, CUDA and packages fit together, and what to type"));
+  note(*command,
+       {.examples = {"scankit env suggest", "scankit env suggest \"mamba-ssm>=2.3\" \"torch==2.8.*\"",
+                     "scankit env suggest --gpu sm_90 --driver 550.54 --glibc 2.28 --python 3.11",
+                     "scankit env suggest --for machine.json --json --offline"},
+        .statuses = {{kExitClean, say("a set fits")},
+                     {kExitFindings, say("nothing fits")},
+                     {kExitUsage, say("usage error")},
+                     {kExitInconclusive, say("inconclusive")}},
+        .trailing = {}});
+  command
+      ->add_option("package", options->packages,
+                   say("packages with versions, also torch and triton [default: mamba-ssm causal-conv1d]"))
+      ->type_name("PACKAGE");
+  begin_group(*command, group_of_input());
+  add_target(*command, options->target);
+  command
+      ->add_option("--installer", options->installer,
+                   say("print commands for this installer [default: the one that is found]"))
+      ->check(CLI::IsMember({"uv", "pip", "conda"}));
+  command
+      ->add_option("--directory", options->directory,
+                   say("directory of the new environment [default: .venv]"))
+      ->type_name("DIR");
+  command->add_flag("--index-only", options->index_only,
+                    say("do not count wheels on release pages, which only setup.py can download"));
+  command->add_flag("--offline", options->offline, say("do not query an index; use scankit's tables only"));
+  constexpr unsigned kLongest = 86400;  // one day, so that it fits every clock
+  command->add_option("--timeout", options->timeout, say("time limit of the index [default: 20]"))
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1u, kLongest));
+  begin_group(*command, group_of_output());
+  command->add_option("--spec", options->spec, say("also write the best set as a scankit.yaml"))
+      ->type_name("FILE");
+  command->add_flag("--force", options->force, say("overwrite an existing spec"));
+  command->add_flag("--json", options->show.json, say("print JSON on standard output"));
+  add_look_options(*command, options->show);
+  command->callback([options, &exit_status] {
+    check_show_options(options->show);
+    exit_status = run_env_suggest(*options);
+  });
+}
+
+}  // namespace scankit

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "envspec/suggest/solve.h"
+
+namespace scankit {
+
+// Why a candidate is none. `group`: violations of one group have one reason, and are told once.
+struct Violation {
+  std::size_t wish = 0;             // which of the wishes it contradicts
+  std::optional<std::size_t> also;  // and only together with this one
+  std::string group;
+  std::vector<Message> chain;
+};
+
+// One build of torch with one Python, and everything that is wrong with it.
+struct TorchCandidate {
+  SuggestedSet set;
+  std::vector<Violation> violations;
+};
+
+// What must be met, in this order: GPUs, driver, glibc, Python, packages.
+std::vector<Wish> wishes_of(const SuggestRequest& request);
+
+// Every build with every Python for which torch has wheels, or that is wished.
+std::vector<TorchCandidate> candidates_of(const SuggestRequest& request, const std::vector<Wish>& wishes);
+
+// The package's newest release that has a wheel for the set, else its newest one by another way. A release that
+// a wish, the Python or torch's triton excludes does not count. An empty plan (release and row null, How::Wheel)
+// means that none is left; `chain` then says why.
+PackagePlan plan_package(const SuggestRequest& request, const PackageWish& wish, const SuggestedSet& set);
+
+}  // namespace scankit

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "envspec/suggest/commands.h"
+
+#include <algorithm>
+
+#include "doctor/base/text.h"
+
+namespace scankit {
+namespace {
+
+using Words = std::vector<std::string>;
+using How = PackagePlan::How;
+
+void add(Words& argv, const Words& words) { argv.insert(argv.end(), words.begin(), words.end()); }
+
+class CommandWriter {
+ public:
+  CommandWriter(const SuggestedSet& set, const CommandRequest& request) : set_(set), request_(request) {}
+
+  std::vector<std::string> all() {
+    make_environment();
+    install_torch();
+    install_packages(How::Wheel);
+    install_packages(How::Build);
+    fix();
+    Words check = {"doctor", "--python", python()};
+    if (!request_.archs.empty()) add(check, {"--gpu", request_.archs});
+    lines_.push_back(request_.scankit + " " + shell_line(check));
+    return std::move(lines_);
+  }
+
+ private:
+  bool is_uv() const { return request_.installer.kind == SuggestInstaller::Kind::Uv; }
+  std::string python() const { return request_.directory + "/bin/python"; }
+  std::string torch() const { return "torch==" + set_.torch_version; }
+  void run(const Words& argv) { lines_.push_back(shell_line(argv)); }
+
+  void make_environment() {
+    const SuggestInstaller& installer = request_.installer;
+    if (is_uv()) return run({installer.program, "venv", "--python", set_.python, request_.directory});
+    if (installer.kind == SuggestInstaller::Kind::Conda)
+      return run({installer.program, "create", "--yes", "--prefix", "./" + request_.directory,
+                  "python=" + set_.python, "pip"});
+    run({installer.program.empty() ? "python" + set_.python : installer.program, "-m", "venv",
+         request_.directory});
+  }
+
+  Words install() const {
+    return is_uv() ? Words{request_.installer.program, "pip", "install", "--python", request_.directory}
+                   : Words{python(), "-m", "pip", "install"};
+  }
+
+  // pip has no name for PyTorch's archive, and an address would be wrong behind a mirror; uv knows it as a backend.
+  void install_torch() {
+    Words argv = install();
+    if (!set_.build->on_index && !is_uv()) {
+      Words uv = argv;
+      uv.emplace_back("uv");
+      run(uv);
+      argv = {request_.directory + "/bin/uv", "pip", "install", "--python", request_.directory};
+    }
+    if (!set_.build->on_index) argv.push_back("--torch-backend=" + set_.build->backend());
+    argv.push_back(torch());
+    add(argv, request_.extra);
+    if (!set_.numpy.empty()) argv.push_back(set_.numpy);
+    for (const PackagePlan& plan : set_.packages)
+      if (plan.how == How::Index) argv.push_back(plan.name + plan.version);
+    run(argv);
+  }
+
+  // torch is named again, so that no dependency moves it.
+  void install_packages(How how) {
+    Words packages, variables;
+    for (const PackagePlan& plan : set_.packages) {
+      if (plan.how != how) continue;
+      packages.push_back(plan.name + "==" + plan.version);
+      if (how != How::Build) continue;
+      variables.push_back(plan.row->force_build + "=TRUE");
+      if (!plan.release->keep_build.empty()) variables.push_back(plan.release->keep_build + "=TRUE");
+    }
+    if (packages.empty()) return;
+    install_tools();
+    Words argv = variables.empty() ? Words{} : Words{"env"};
+    add(argv, variables);
+    add(argv, install());
+    argv.emplace_back("--no-build-isolation");
+    add(argv, packages);
+    argv.push_back(torch());
+    if (!set_.numpy.empty()) argv.push_back(set_.numpy);
+    run(argv);
+  }
+
+  // What both setup.py import before pip reads their requirements: --no-build-isolation takes it from the
+  // environment. torch up to 2.2 imports `packaging` from pkg_resources, which setuptools 70 took out.
+  void install_tools() {
+    if (tools_) return;
+    tools_ = true;
+    Words argv = install();
+    add(argv, {set_.numpy.empty() ? "setuptools" : "setuptools<70", "wheel", "packaging", "ninja"});
+    run(argv);
+  }
+
+  void fix() {
+    Words argv = {"fix", "--yes", "--python", python()};
+    const auto size = argv.size();
+    for (const PackagePlan& plan : set_.packages)
+      if (plan.how == How::Own) add(argv, {"--package", plan.name + "==" + plan.version});
+    if (argv.size() == size) return;
+    if (!request_.archs.empty()) add(argv, {"--arch", request_.archs});
+    lines_.push_back(request_.scankit + " " + shell_line(argv));
+  }
+
+  const SuggestedSet& set_;
+  const CommandRequest& request_;
+  std::vector<std::string> lines_;
+  bool tools_ = false;
+};
+
+}  // namespace
+
+std::string_view installer_word(SuggestInstaller::Kind kind) {
+  constexpr std::string_view kWords[] = {"uv", "pip", "conda"};
+  return kWords[static_cast<std::size_t>(kind)];
+}
+
+std::vector<std::string> commands_of(const SuggestedSet& set, const CommandRequest& request) {
+  return CommandWriter(set, request).all();
+}
+
+}  // namespace scankit

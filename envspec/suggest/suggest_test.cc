@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "doctor/base/text.h"
+#include "doctor/knowledge/cuda_support.h"
+#include "doctor/matrix/places.h"
+#include "envspec/suggest/commands.h"
+#include "envspec/suggest/machine.h"
+#include "envspec/suggest/report.h"
+#include "envspec/suggest/solve.h"
+
+namespace scankit {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+Texts texts_of(const YAML::Node& node) { return node ? node.as<Texts>() : Texts(); }
+std::string text_of(const YAML::Node& node) { return node ? node.as<std::string>() : ""; }
+
+// The request that the command makes of the same description.
+SuggestRequest request_of(const YAML::Node& machine) {
+  DescribedTarget described;
+  described.gpus = machine["gpu"] ? split(text_of(machine["gpu"]), ",") : Texts{"none"};
+  described.driver = text_of(machine["driver"]);
+  described.glibc = text_of(machine["glibc"]);
+  described.python = text_of(machine["python"]);
+  SuggestRequest request = target_of(described, Snapshot(), "a test").value().request;
+  Texts packages = texts_of(machine["packages"]);
+  for (const char* name : {"mamba-ssm", "causal-conv1d"})
+    if (std::ranges::none_of(packages, [&](const std::string& one) { return one.starts_with(name); }))
+      packages.emplace_back(name);
+  for (const std::string& package : packages) request.packages.push_back(parse_package_wish(package).value());
+  request.release_pages = !machine["release_pages"] || machine["release_pages"].as<bool>();
+  return request;
+}
+
+std::string plan_text(const SuggestedSet& set, const std::string& name) {
+  for (const PackagePlan& plan : set.packages)
+    if (plan.name == name) return plan.version + " " + std::string(how_word(plan.how));
+  return "";
+}
+
+Texts wishes_of_conflict(const Suggestion& suggestion) {
+  Texts texts;
+  for (const Wish& wish : suggestion.conflict) texts.push_back(wish.text);
+  return texts;
+}
+
+void expect_set(const YAML::Node& machine, const Suggestion& suggestion) {
+  ASSERT_FALSE(suggestion.sets.empty()) << join(wishes_of_conflict(suggestion));
+  const SuggestedSet& best = suggestion.sets.front();
+  EXPECT_EQ(best.torch_version + "/" + best.build->cuda_text, text_of(machine["torch"]));
+  EXPECT_EQ(plan_text(best, "mamba-ssm"), text_of(machine["mamba"]));
+  EXPECT_EQ(plan_text(best, "causal-conv1d"), text_of(machine["conv"]));
+  EXPECT_EQ(best.python, text_of(machine["python"]));
+}
+
+// The whole text of a conflict is checked: a wish more would not be minimal, one less no conflict.
+void expect_conflict(const YAML::Node& machine, const Suggestion& suggestion) {
+  EXPECT_TRUE(suggestion.sets.empty());
+  EXPECT_EQ(wishes_of_conflict(suggestion), texts_of(machine["conflict"]));
+  if (!machine["changes"]) return;
+  ASSERT_FALSE(suggestion.changes.empty());
+  EXPECT_EQ(english(suggestion.changes.front().text), text_of(machine["changes"]));
+}
+
+TEST(Suggest, GivesTheExpectedSetForEachMachine) {
+  const YAML::Node machines = YAML::LoadFile(SCANKIT_SOURCE_DIR "/envspec/suggest/machines_test.yaml");
+  ASSERT_GE(machines.size(), 30u);
+  for (const auto& machine : machines) {
+    SCOPED_TRACE(testing::Message() << "line " << machine.Mark().line + 1 << ": " << text_of(machine["why"]));
+    const Suggestion suggestion = suggest(request_of(machine));
+    if (machine["conflict"])
+      expect_conflict(machine, suggestion);
+    else if (machine["unknown"])
+      EXPECT_EQ(suggestion.unknown_gpus, texts_of(machine["unknown"]));
+    else
+      expect_set(machine, suggestion);
+  }
+}
+
+// Whatever is suggested, every fact of the tables holds for it: a second, direct reading of them.
+TEST(Suggest, OffersOnlyWhatTheTablesAllow) {
+  const YAML::Node machines = YAML::LoadFile(SCANKIT_SOURCE_DIR "/envspec/suggest/machines_test.yaml");
+  for (const auto& machine : machines) {
+    const SuggestRequest request = request_of(machine);
+    for (const SuggestedSet& set : suggest(request).sets) {
+      EXPECT_TRUE(torch_has_wheels_for(set.torch->minor, set.python));
+      for (const unsigned gpu : request.gpus)
+        EXPECT_TRUE(has_code_for(set.build->archs, gpu) || has_ptx_for(set.build->ptx, gpu)) << gpu;
+      if (!request.glibc.empty()) {
+        EXPECT_LE(*Version::parse(set.build->glibc), *Version::parse(request.glibc));
+      }
+      // Where the driver is known to its last number.
+      if (request.driver && request.driver->release.size() > 2) {
+        EXPECT_GE(*request.driver, *minimum_driver(set.build->cuda));
+      }
+    }
+  }
+}
+
+TEST(Suggest, TablesAreWhole) {
+  ASSERT_GE(torch_releases().size(), 16u);
+  for (const TorchRelease& torch : torch_releases()) {
+    EXPECT_EQ(std::ranges::count(torch.builds, true, &TorchBuild::on_index), 1) << torch.minor;
+    for (const TorchBuild& build : torch.builds) {
+      EXPECT_TRUE(std::ranges::is_sorted(build.archs)) << torch.minor << build.cuda_text;
+      EXPECT_FALSE(build.archs.empty() || build.source.empty() || build.glibc.empty());
+      EXPECT_TRUE(minimum_driver(build.cuda)) << build.cuda_text;
+      const Texts packings = {"lz4", "zstd", "unknown"};
+      EXPECT_NE(std::ranges::find(packings, build.packing), packings.end());
+      // A compiler makes code only for GPUs that it knows.
+      for (const unsigned arch : build.archs)
+        EXPECT_TRUE(nvcc_knows_arch(build.cuda_text, std::to_string(arch)).value_or(false))
+            << torch.minor << " " << build.cuda_text << " sm_" << arch;
+    }
+  }
+  for (const char* name : {"mamba-ssm", "causal-conv1d"}) {
+    const PackageRow* row = package_row(name);
+    ASSERT_NE(row, nullptr);
+    for (const PackageRelease& release : row->releases) {
+      EXPECT_FALSE(release.python.empty() || release.built_for.empty()) << release.version;
+      for (const PublishedWheels& wheels : release.wheels)
+        for (const std::string& torch : wheels.torch)
+          EXPECT_NE(std::ranges::find(torch_releases(), torch, &TorchRelease::minor), torch_releases().end());
+    }
+  }
+  EXPECT_EQ(package_row("torchvision"), nullptr);
+}
+
+TEST(Suggest, NamesWhatIsRuledOutInChains) {
+  SuggestRequest request =
+      request_of(YAML::Load("{gpu: sm_90, driver: 535.54.03, glibc: '2.35', python: '3.11'}"));
+  const Suggestion suggestion = suggest(request);
+  ASSERT_FALSE(suggestion.ruled_out.empty());
+  const RuledOut& first = suggestion.ruled_out.front();
+  EXPECT_EQ(first.what, "torch 2.10 to 2.15 with CUDA 13.0, 13.2");
+  ASSERT_EQ(first.chain.size(), 3u);
+  EXPECT_EQ(english(first.chain[0]), "driver 535.54.03 supports CUDA up to 12.2");
+  EXPECT_EQ(english(first.chain[2]), "CUDA 13 needs a driver of 580.65.06 or newer");
+}
+
+TEST(Suggest, RefusesWhatIsNotAPackage) {
+  for (const char* text : {"", "==1", "a b", "mamba-ssm[dev]", "mamba-ssm @ https://x", "mamba-ssm>=", "../x",
+                           "mamba-ssm==2.3;python_version<'3'", "-r"})
+    EXPECT_FALSE(parse_package_wish(text)) << text;
+  const auto wish = parse_package_wish("Mamba_SSM >= 2.3, <3");
+  ASSERT_TRUE(wish);
+  EXPECT_EQ(wish->name, "mamba-ssm");
+  EXPECT_TRUE(wish->range.contains("2.3.1").value());
+}
+
+SuggestedSet best_of(const std::string& machine) {
+  return suggest(request_of(YAML::Load(machine))).sets.front();
+}
+
+TEST(SuggestCommands, AreForTheInstallerThatIsThere) {
+  const SuggestedSet set = best_of("{gpu: sm_60, driver: 580.95.05, glibc: '2.28', python: '3.14'}");
+  EXPECT_FALSE(set.build->on_index) << "no build on the index has sm_60 and cp314";
+  CommandRequest request{{SuggestInstaller::Kind::Uv, "uv"}, ".venv", "scankit", "sm_60", {}};
+  const Texts uv = commands_of(set, request);
+  EXPECT_EQ(uv[0], "uv venv --python 3.14 .venv");
+  EXPECT_EQ(uv[1], "uv pip install --python .venv --torch-backend=cu126 torch==" + set.torch_version);
+  EXPECT_TRUE(uv[2].starts_with("scankit fix --yes --python .venv/bin/python --package mamba-ssm=="))
+      << uv[2];
+  EXPECT_TRUE(uv[2].ends_with(" --arch sm_60"));
+  EXPECT_EQ(uv[3], "scankit doctor --python .venv/bin/python --gpu sm_60");
+  request.installer = {SuggestInstaller::Kind::Pip, ""};
+  const Texts pip = commands_of(set, request);
+  EXPECT_EQ(pip[0], "python3.14 -m venv .venv");
+  EXPECT_EQ(pip[1], ".venv/bin/python -m pip install uv") << "pip has no name for PyTorch's archive";
+  EXPECT_TRUE(pip[2].starts_with(".venv/bin/uv pip install --python .venv --torch-backend=cu126"));
+  request.installer = {SuggestInstaller::Kind::Conda, "mamba"};
+  EXPECT_EQ(commands_of(set, request)[0], "mamba create --yes --prefix ./.venv python=3.14 pip");
+}
+
+// What is installed by the commands must pass `env check`: scankit's module is of no package of the index.
+TEST(SuggestSpec, DemandsThePackageOfAWheelOnly) {
+  const SuggestedSet set = best_of("{gpu: sm_70, driver: 580.95.05, glibc: '2.35', python: '3.12'}");
+  const DerivedSpec derived = spec_of(SuggestAnswer{}, set);
+  const auto read = parse_spec(spec_to_yaml(derived.spec, derived.notes, ""), "scankit.yaml");
+  ASSERT_TRUE(read) << english(read.error().message);
+  ASSERT_EQ(read->extensions.size(), 2u);
+  EXPECT_EQ(read->extensions[0].distribution, "mamba-ssm");
+  EXPECT_EQ(read->extensions[0].version.text(), "2.3.1");
+  EXPECT_EQ(read->extensions[1].distribution, "");
+  EXPECT_EQ(read->extensions[1].torch_abi, "none");
+  EXPECT_TRUE(read->torch.contains("2.10.0").value());
+}
+
+TEST(SuggestCommands, NameNoHost) {
+  for (const char* python : {"3.9", "3.11", "3.14"})
+    for (const auto kind :
+         {SuggestInstaller::Kind::Uv, SuggestInstaller::Kind::Pip, SuggestInstaller::Kind::Conda}) {
+      const SuggestedSet set =
+          best_of(std::string("{gpu: sm_60, driver: 580.95.05, glibc: '2.35', python: '") + python + "'}");
+      for (const std::string& command : commands_of(set, {{kind, "x"}, ".venv", "scankit", "", {}}))
+        EXPECT_EQ(command.find("://"), std::string::npos) << command;
+    }
+}
+
+}  // namespace
+}  // namespace scankit

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`scankit env suggest` as a person runs it: described machines, stored ones and specs, bad input, and an index on the loopback
+that has everything, lacks a release, or is away. No GPU and no network is needed."""
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from lock_wheels import wheel
+from project import text_of
+
+pytestmark = pytest.mark.ctest(group="envspec.suggest", labels="ci;e2e", timeout=300)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HOPPER = ("--gpu", "sm_90", "--driver", "580.95.05", "--glibc", "2.35", "--python", "3.11")
+
+
+@pytest.fixture
+def suggest(scankit, work):
+    """suggest(WORD...): without an index."""
+    return lambda *words, **how: scankit("env", "suggest", "--offline", *words, **how)
+
+
+def best(result):
+    return result.json["sets"][0]
+
+
+def follows(value, schema, root, path="$"):
+    """The parts of JSON Schema that ours use; every object is closed, so that a key without a description fails."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "const" in schema:
+        assert value == schema["const"], path
+    if "enum" in schema:
+        assert value in schema["enum"], f"{path}: {value}"
+    kinds = schema.get("type", [])
+    names = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+    if kinds:
+        assert isinstance(value, tuple(names[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))), path
+    if isinstance(value, dict):
+        assert set(schema["required"]) <= set(value) <= set(schema["properties"]), f"{path}: {sorted(value)}"
+        for key, part in value.items():
+            follows(part, schema["properties"][key], root, f"{path}.{key}")
+    if isinstance(value, list):
+        for i, part in enumerate(value):
+            follows(part, schema["items"], root, f"{path}[{i}]")
+
+
+def test_described(suggest):
+    result = suggest(*HOPPER, "--installer", "uv").ends(0, "these fit together: Python 3.11, torch 2.10.0 with CUDA 12.8")
+    lines = result.out.splitlines()
+    assert "fit together" in lines[0], "the verdict is not the first sentence"
+    assert "    uv venv --python 3.11 .venv" in lines
+    assert "    uv pip install --python .venv torch==2.10.0" in lines
+    assert result.out.count("Alternative") == 2
+    assert "no index was asked" in result.out
+    assert "://" not in result.text, "a host is named"
+
+
+def test_json(suggest):
+    schema = json.loads(text_of(REPOSITORY / "doctor/report/schema/env-suggest-1.json"))
+    for words, status, verdict in ((HOPPER, 0, "fits"), (("--gpu", "sm_130"), 4, "unknown"),
+                                   ((*HOPPER, "torch==2.8.*", "mamba-ssm==2.3.2.post1"), 1, "nothing-fits")):
+        result = suggest("--json", *words).ends(status)
+        follows(result.json, schema, schema)
+        assert result.json["verdict"] == verdict
+
+
+def test_nothing_fits(suggest):
+    """The conflict is named, and what would be enough."""
+    result = suggest("--gpu", "sm_80", "--driver", "535.54.03", "--glibc", "2.17", "--python", "3.14")
+    result.ends(1, "no set fits: glibc 2.17 (--glibc), Python 3.14 (--python) exclude each other")
+    result.has_line(r"would fit with Python 3\.13: Python 3\.13, torch 2\.6\.0 with CUDA 12\.4")
+    result.has_line(r"would fit with glibc 2\.28 or newer: Python 3\.14, torch 2\.10\.0")
+    suggest("--gpu", "sm_130", "--driver", "580.95").ends(4, "sm_130 is in no table of scankit")
+
+
+def test_ruled_out(suggest):
+    suggest("--gpu", "sm_90", "--driver", "535.54.03", "--glibc", "2.35", "--python", "3.11").has_line(
+        r"CUDA 13\.0, 13\.2: driver 535\.54\.03 supports CUDA up to 12\.2 -> .* -> CUDA 13 needs a driver of 580\.65\.06 or newer")
+
+
+def test_bad_input(suggest):
+    for words, names in ((("--gpu", "h100"), "h100"), (("--driver", "x"), "x"), (("--glibc", "musl"), "--glibc"),
+                         (("--python", ">=x"), ">=x"), (("mamba-ssm[dev]",), "mamba-ssm[dev]"), (("mamba-ssm>=",), "mamba-ssm>="),
+                         (("--for", "none.json"), "none.json"), (("--installer", "poetry"), "poetry"), (("--timeout", "0"), "0")):
+        suggest(*words).refused(names)
+    Path("broken.json").write_text("{")
+    suggest("--for", "broken.json").refused("broken.json")
+    Path("broken.yaml").write_text("schema: 1\nrun: me\n")
+    suggest("--for", "broken.yaml").refused("broken.yaml")
+
+
+def test_for_spec(suggest):
+    Path("wish.yaml").write_text('schema: 1\ndriver: ">=550.54.14"\ngpus: [sm_80, sm_90]\npython:\n  version: "3.12.*"\n'
+                                 'torch:\n  version: "2.8.*"\n')
+    result = suggest("--for", "wish.yaml", "--glibc", "2.35", "--json").ends(0)
+    assert (best(result)["python"], best(result)["torch"], best(result)["cuda"]) == ("3.12", "2.8.0", "12.8")
+    assert result.json["target"]["gpus"] == ["sm_80", "sm_90"]
+    assert any("--arch sm_80,sm_90" in line or "--gpu sm_80,sm_90" in line for line in best(result)["commands"])
+
+
+def test_for_snapshot(suggest, scankit):
+    scankit("doctor", "--gpu", "sm_90", "--driver", "550.54.14", "--snapshot", "machine.json")
+    result = suggest("--for", "machine.json", "--python", "3.11", "--json").ends(0)
+    assert result.json["target"]["gpus"] == ["sm_90"] and result.json["target"]["driver"] == "550.54.14"
+
+
+def test_spec(suggest, scankit):
+    """The best set as a spec: read back by `env check`'s parser, never written over."""
+    suggest(*HOPPER, "--spec", "scankit.yaml").ends(0, "wrote scankit.yaml")
+    spec = text_of("scankit.yaml")
+    assert 'version: "2.10.0"' in spec and "gpus: [sm_90]" in spec and "mamba-ssm" in spec, spec
+    suggest(*HOPPER, "--spec", "scankit.yaml").ends(2, "already exists")
+    assert text_of("scankit.yaml") == spec
+    suggest(*HOPPER, "--spec", "scankit.yaml", "--force").ends(0)
+    assert text_of("scankit.yaml") == spec, "the same request gives another file"
+    again = suggest("--for", "scankit.yaml", "--glibc", "2.35", "--json").ends(0)
+    assert best(again)["torch"] == "2.10.0"
+
+
+def test_unknown_package(suggest):
+    result = suggest(*HOPPER, "mamba-ssm", "einops>=0.8", "--json", "--installer", "pip").ends(0)
+    assert [one["how"] for one in best(result)["packages"]] == ["wheel", "index"]
+    assert ".venv/bin/python -m pip install torch==2.10.0 'einops>=0.8'" in best(result)["commands"]
+
+
+def test_directory(suggest):
+    """A command must not change an environment that exists."""
+    os.mkdir(".venv")
+    assert "scankit-env/bin/python" in best(suggest(*HOPPER, "--json", "--installer", "pip"))["commands"][1]
+
+
+@pytest.fixture
+def asks(bare_project, scankit):
+    """asks(RELEASE...): asks an index on the loopback that has wheels of these releases of torch and all that mamba-ssm needs."""
+    def asks(*releases):
+        served = bare_project.index.served
+        for name, version in [("torch", release) for release in releases] + [
+                ("triton", "3.5.1"), ("tilelang", "0.1.8"), ("apache_tvm_ffi", "0.1.9"), ("quack_kernels", "0.6.5")]:
+            wheel(served, name, version, "py3-none-any", {name + ".py": b""})
+        for name, version in (("mamba_ssm", "2.3.2.post1"), ("mamba_ssm", "2.3.1"), ("causal_conv1d", "1.6.2.post1"),
+                              ("causal_conv1d", "1.7.0")):
+            folder = bare_project.work / f"{name}-{version}"
+            folder.mkdir(exist_ok=True)
+            (folder / "setup.py").write_text("raise SystemExit('code of an index was run')\n")
+            with tarfile.open(served / f"{name}-{version}.tar.gz", "w:gz") as archive:
+                archive.add(folder, f"{name}-{version}")
+        bare_project.index.stop()
+        bare_project.index.serve()
+        path = f"{bare_project.installers}:{os.environ['PATH']}"
+        return scankit("env", "suggest", *HOPPER, "--json", variables={"PATH": path}, timeout=120)
+    return asks
+
+
+def states(result):
+    return [(one["torch"], one["index"]["state"]) for one in result.json["sets"]]
+
+
+@pytest.mark.ctest(labels="matrix;e2e")
+def test_index(asks):
+    result = asks("2.10.0", "2.15.0", "2.9.1").ends(0)
+    assert states(result)[:3] == [("2.10.0", "confirmed"), ("2.15.0", "confirmed"), ("2.9.1", "confirmed")], repr(result)
+
+
+@pytest.mark.ctest(labels="matrix;e2e")
+def test_index_lacks_the_best(asks):
+    """A mirror without that release: the next set is the best one, and the answer says so."""
+    result = asks("2.9.1", "2.15.0").ends(0)
+    assert "2.10.0" not in [torch for torch, _ in states(result)]
+    assert any("torch 2.10.0" in sentence for sentence in result.json["refused_by_index"]), repr(result)
+
+
+@pytest.mark.ctest(labels="matrix;e2e")
+def test_index_is_away(bare_project, scankit):
+    bare_project.index.use("http://127.0.0.1:9")
+    path = f"{bare_project.installers}:{os.environ['PATH']}"
+    result = scankit("env", "suggest", *HOPPER, "--json", variables={"PATH": path}, timeout=120).ends(0)
+    assert states(result)[0] == ("2.10.0", "no-answer"), "a set is dropped, or confirmed by nobody"
+    assert not result.json["refused_by_index"]
