@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cli.h"
 
+#include <re2/re2.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -161,8 +162,9 @@ validate::ValidateRequest make_request(const Options& options, std::uint64_t see
       (only.empty() || asked(kModelBlock) || asked(kModelOfMamba)) && cases_are_timed(options.module);
   request.total = std::chrono::seconds(options.timeout > 0 ? options.timeout : options.full ? 7200 : 600);
   request.each_case = std::min(request.each_case, request.total);
-  if (options.device != "all") request.devices = {options.device == "cpu" ? "cpu" : "cuda:0"};
-  request.require_cuda = options.device == "cuda";
+  request.devices = {options.device};
+  if (options.device == "all") request.devices = {"cpu", "cuda"};
+  request.require_cuda = options.device.starts_with("cuda");
   return request;
 }
 
@@ -265,6 +267,13 @@ int validate_command(const Options& options) {
   return tell(options, *result);
 }
 
+// Torch's names of devices, and "all".
+std::string device_problem(const std::string& device) {
+  static const RE2 known("cpu|cuda|cuda:[0-9]{1,3}|all");
+  if (RE2::FullMatch(device, known)) return "";
+  return say("{} is not cpu, cuda, cuda:N or all", device);
+}
+
 // The three groups of --help.
 void add_inputs(CLI::App& command, Options& options) {
   begin_group(command, group_of_input());
@@ -301,8 +310,8 @@ void add_cases(CLI::App& command, Options& options) {
       command.add_flag("--quick", options.quick, say("run the short list of cases; this is the default"));
   command.add_flag("--full", options.full, say("run the short list and hundreds of random cases"))
       ->excludes(quick);
-  command.add_option("--device", options.device, say("devices to run on"))
-      ->check(CLI::IsMember({"cpu", "cuda", "all"}))
+  command.add_option("--device", options.device, say("cpu, cuda (every GPU), cuda:N (one of them) or all"))
+      ->check(CLI::Validator(device_problem, "DEVICE"))
       ->capture_default_str();
   command
       .add_option("--seed", options.seed,

@@ -115,20 +115,26 @@ bool between_bands(const Case& c) {
 
 }  // namespace
 
+std::string first_gpu(const std::vector<std::string>& devices) {
+  const auto found = std::ranges::find_if_not(devices, on_cpu);
+  return found == devices.end() ? "" : *found;
+}
+
 std::vector<Task> banded_tasks_of(const ValidateRequest& request) {
   std::vector<Task> tasks;
-  for (const std::string& device : request.devices)
-    for (const Case& c : request.cases)
-      if (!on_cpu(device) && between_bands(c)) tasks.push_back({&c, device + "+bands"});
+  const std::string gpu = first_gpu(request.devices);
+  for (const Case& c : request.cases)
+    if (!gpu.empty() && between_bands(c)) tasks.push_back({&c, gpu + "+bands"});
   return tasks;
 }
 
 std::vector<Task> tasks_of(const ValidateRequest& request) {
   std::vector<Task> tasks;
+  const std::string first = first_gpu(request.devices);
   for (const Case& c : request.cases) {
     for (const std::string& device : request.devices) {
       tasks.push_back({&c, device});
-      if (!on_cpu(device) && in_other_ways(c))
+      if (device == first && in_other_ways(c))
         for (const char* way : {"+stream", "+graph"}) tasks.push_back({&c, device + way});
       if (!request.against.empty() && !c.stateful) tasks.push_back({&c, device + "@against"});
     }

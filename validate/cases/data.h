@@ -34,6 +34,9 @@ void lay_out_matrix(TensorSpec& spec, MatrixLayout layout);
 
 // `device` may have its way attached ("cuda:0+graph").
 inline bool on_cpu(const std::string& device) { return device.starts_with("cpu"); }
+// "" without one. What says more of the module than of a GPU (streams, graphs, red zones, time) is done on the
+// first one only; the others run every case as it is, while the first one is the current device.
+std::string first_gpu(const std::vector<std::string>& devices);
 
 // What the children of a run have to do. The tasks point into `request`, which must outlive them. All
 // devices and ways of one case are adjacent, because the harness computes the exact result once for

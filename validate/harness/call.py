@@ -59,7 +59,7 @@ def threads_of_the_user():
 
 def synchronize(device):
     if device.startswith("cuda"):
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
 
 
 def poison(case, device):

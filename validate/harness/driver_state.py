@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a GPU that is there cannot be used, by the driver's own word: torch says that there is none, or one sentence for many causes."""
 import ctypes
+import re
 
 from scankit_harness.channel import say
 
@@ -25,6 +26,23 @@ def _words(code):
     }.get(code)
 
 
+def number_of(device):
+    """1 of "cuda:1+graph"; None of "cpu"."""
+    found = re.match(r"cuda:(\d+)", device)
+    return int(found.group(1)) if found else None
+
+
+def count(library="libcuda.so.1"):
+    """The GPUs that the driver shows to this process (CUDA_VISIBLE_DEVICES applies), without torch, whose import takes seconds."""
+    number = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL(library)
+        failed = driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(number)) != 0
+    except (OSError, AttributeError):
+        return 0
+    return 0 if failed else number.value
+
+
 def _mode(driver, device):
     value = ctypes.c_int(0)
     try:
@@ -33,18 +51,18 @@ def _mode(driver, device):
         return 0
 
 
-def shared(library="libcuda.so.1"):
-    """False where the first GPU takes one process at a time."""
+def shared(gpu=0, library="libcuda.so.1"):
+    """False where this GPU takes one process at a time."""
     try:
         driver, device = ctypes.CDLL(library), ctypes.c_int(0)
-        return driver.cuInit(0) != 0 or driver.cuDeviceGet(ctypes.byref(device), 0) != 0 or \
+        return driver.cuInit(0) != 0 or driver.cuDeviceGet(ctypes.byref(device), gpu) != 0 or \
             _mode(driver, device) != EXCLUSIVE
     except (OSError, AttributeError):
         return True
 
 
-def why(library="libcuda.so.1"):
-    """"" where there is no driver, no GPU, or nothing is wrong with the first one."""
+def why(gpu=0, library="libcuda.so.1"):
+    """"" where there is no driver, no GPU, or nothing is wrong with this one."""
     try:
         driver = ctypes.CDLL(library)
         status = driver.cuInit(0)
@@ -52,7 +70,7 @@ def why(library="libcuda.so.1"):
         return ""
     device, context = ctypes.c_int(0), ctypes.c_void_p()
     if status == 0:
-        status = driver.cuDeviceGet(ctypes.byref(device), 0)
+        status = driver.cuDeviceGet(ctypes.byref(device), gpu)
         if status == 0 and _mode(driver, device) == PROHIBITED:
             return say("its compute mode is prohibited (nvidia-smi -c 0 permits it)")
         if status == 0:

@@ -55,12 +55,12 @@ class Gpu:
         return {name: value for name, value in found.items() if value is not None}
 
 
-def open_gpu(driver="libcuda.so.1"):
-    """The GPU that torch calls cuda:0, or None with why not."""
+def open_gpu(number=0, driver="libcuda.so.1"):
+    """The GPU that torch calls cuda:NUMBER, or None with why not."""
     try:
         text, device = ctypes.create_string_buffer(64), ctypes.c_int()
         cuda = ctypes.CDLL(driver)
-        if cuda.cuInit(0) != 0 or cuda.cuDeviceGet(ctypes.byref(device), 0) != 0 or \
+        if cuda.cuInit(0) != 0 or cuda.cuDeviceGet(ctypes.byref(device), number) != 0 or \
                 cuda.cuDeviceGetPCIBusId(text, 64, device) != 0:
             return None, "the driver does not tell which GPU this is"
         return Gpu(text.value), ""

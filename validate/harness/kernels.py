@@ -16,18 +16,18 @@ def _call(driver, name, *arguments):
         raise RuntimeError("%s: CUDA driver error %d" % (name, status))
 
 
-def _driver():
+def _driver(gpu=0):
     """With the context current that torch has too."""
     driver, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
     _call(driver, "cuInit", 0)
-    _call(driver, "cuDeviceGet", ctypes.byref(device), 0)
+    _call(driver, "cuDeviceGet", ctypes.byref(device), gpu)
     _call(driver, "cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
     _call(driver, "cuCtxSetCurrent", context)
     return driver
 
 
-def facts():
-    driver, device = _driver(), ctypes.c_int()
+def facts(gpu):
+    driver, device = _driver(gpu), ctypes.c_int()
     _call(driver, "cuCtxGetDevice", ctypes.byref(device))
     found = {}
     for name, attribute in FACTS.items():
@@ -37,9 +37,9 @@ def facts():
     return found
 
 
-def occupancy(image, symbol, threads, dynamic_shared):
+def occupancy(gpu, image, symbol, threads, dynamic_shared):
     """image: a cubin's file. {"registers", "stack_bytes", "static_shared_bytes", "blocks_per_multiprocessor"}"""
-    driver, module, function = _driver(), ctypes.c_void_p(), ctypes.c_void_p()
+    driver, module, function = _driver(gpu), ctypes.c_void_p(), ctypes.c_void_p()
     with open(image, "rb") as file:
         data = file.read()
     _call(driver, "cuModuleLoadData", ctypes.byref(module), data)

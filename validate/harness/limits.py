@@ -93,13 +93,13 @@ def _best(seconds, call):
     return best
 
 
-def _gpu():
-    properties = torch.cuda.get_device_properties(0)
+def _gpu(device):
+    properties = torch.cuda.get_device_properties(device)
     size = min(1 << 29, properties.total_memory // 16)
-    source, target = (torch.zeros(size // 4, device="cuda:0") for _ in range(2))
+    source, target = (torch.zeros(size // 4, device=device) for _ in range(2))
     found = {"copy": 2 * size / _best(gpu_seconds, lambda: target.copy_(source))}
     del source, target
-    result = torch.zeros(1, device="cuda:0")
+    result = torch.zeros(1, device=device)
     blocks, threads = 8 * properties.multi_processor_count, 256
     for name, instruction, count in (("fma", FMA, 4000), ("exp", EX2, 500)):
         kernel = Kernel(instruction)
@@ -155,5 +155,5 @@ def _cpu():
 
 def measure(device):
     """{"copy": bytes, "fma": multiply-adds, "exp": exponentials} a second; of a CPU also "cached_copy", what lies in its
-    "cache" bytes."""
-    return _gpu() if device.startswith("cuda") else _cpu()
+    "cache" bytes. A GPU is the current one."""
+    return _gpu(device) if device.startswith("cuda") else _cpu()

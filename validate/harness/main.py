@@ -8,12 +8,9 @@ import platform
 import sys
 import time
 
-from scankit_harness import driver_state, gpu_guard, guard
+from scankit_harness import devices, driver_state, gpu_guard, guard
 from scankit_harness.channel import number, say, send
-
-
-def _line(error):
-    return ("%s: %s" % (type(error).__name__, error)).replace("\n", " ")[:800]
+from scankit_harness.devices import in_one_line as _line
 
 
 def _import_torch():
@@ -39,22 +36,13 @@ def _cpu_name():
     return "%s x %d" % (names[0], len(names)) if names else ""
 
 
-def _hello(torch, wanted):
-    """A GPU that is in use in exclusive mode, or in an error state, is there and cannot be used: no fault of the module."""
-    cuda, problem = "", ""
-    try:
-        if torch.cuda.is_available():
-            cuda = torch.cuda.get_device_name(0)
-            if wanted:
-                torch.zeros(1, device="cuda:0").cpu()
-        elif wanted and torch.version.cuda:
-            problem = driver_state.why()
-            problem = problem and say("the GPU cannot be used: {}", problem)
-    except Exception as error:
-        cuda, problem = "", say("the GPU cannot be used: {}", driver_state.why() or _line(error))
-    send("hello", python=platform.python_version(), torch=torch.__version__, cuda=cuda, cuda_problem=problem, cpu=_cpu_name(),
-         threads=torch.get_num_threads(), cuda_shared=bool(cuda) and driver_state.shared())
-    return bool(cuda)
+def _hello(torch, gpus):
+    """Returns the devices among `gpus` that can be used."""
+    names, problems = devices.try_gpus(torch, gpus)
+    send("hello", python=platform.python_version(), torch=torch.__version__, cuda=next(iter(names.values()), ""), gpus=names,
+         cuda_problem=devices.problem(gpus, problems), cpu=_cpu_name(), threads=torch.get_num_threads(),
+         cuda_shared=bool(names) and all(driver_state.shared(driver_state.number_of(device)) for device in names))
+    return list(names)
 
 
 def _is_refusal(error, device):
@@ -129,7 +117,7 @@ class Session:
                 send("limits", device=device, **limits.measure(device))
                 if device.startswith("cuda"):
                     from scankit_harness import kernels
-                    send("gpu_facts", **kernels.facts())
+                    send("gpu_facts", **kernels.facts(driver_state.number_of(device)))
             except Exception as error:
                 send("note", message=say("the limits of {} were not measured: {}", device, _line(error)))
         return self.stages[device]
@@ -258,10 +246,14 @@ def main():
     lines = sys.stdin.read().splitlines()
     options, tasks = json.loads(lines[0]), [json.loads(line) for line in lines[1:]]
     faulthandler.dump_traceback_later(options["start_timeout"], exit=True)
+    if options["mode"] == "devices":
+        send("devices", gpus=driver_state.count())
+        send("end")
+        return
     if options["mode"] == "kernels":
         from scankit_harness import kernels
         for kernel in options["kernels"]:
-            send("kernel", **kernels.occupancy(**kernel))
+            send("kernel", **kernels.occupancy(options["gpu"], **kernel))
         send("end")
         return
     send("start", id="import torch", device="")
@@ -276,7 +268,9 @@ def main():
         if why:
             send("no_bands", message=say("writes next to a result on the GPU are not detected: {}", why))
             return
-    cuda = _hello(torch, any(task["device"].startswith("cuda") for task in tasks))
+    usable = _hello(torch, devices.gpus_of(options, tasks))
+    if usable and usable[0] != "cuda:0":
+        torch.cuda.set_device(usable[0])  # the ways and the timing are of the current device
     if options["mode"] == "oracle":
         faulthandler.cancel_dump_traceback_later()
         _print_oracle(tasks, torch)
@@ -291,7 +285,7 @@ def main():
     session = Session(options, torch, module, against)
     if against is None:
         tasks = [task for task in tasks if not task["device"].endswith("@against")]
-    tasks = [task for task in tasks if cuda or not task["device"].startswith("cuda")]
+    tasks = [task for task in tasks if devices.can_run(task["device"], usable)]
     tasks = _offered(tasks, module)
     send("plan", cases=_plan(options, tasks))
     for task in tasks:
@@ -299,6 +293,6 @@ def main():
     for device in sorted(session.accepted & set(options.get("model", {}).get("devices", []))):
         session.model(device, options["model"])
     for shape in options["timing"]:
-        if cuda or not shape["device"].startswith("cuda"):
+        if devices.can_run(shape["device"], usable):
             session.time(shape)
     send("end")

@@ -7,7 +7,7 @@ import time
 
 import torch
 
-from scankit_harness import call, gpu_state, limits, oracle
+from scankit_harness import call, driver_state, gpu_state, limits, oracle
 from scankit_harness.channel import number, say, send
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -37,15 +37,15 @@ def tensors(shape, device):
 
 
 class Stage:
-    """Where it is timed."""
+    """Where it is timed: a CPU, or the current GPU."""
 
     def __init__(self, device):
         self.gpu = device.startswith("cuda")
         self.seconds = limits.gpu_seconds if self.gpu else limits.cpu_seconds
-        self.nvml = gpu_state.open_gpu()[0] if self.gpu else None
+        self.nvml = gpu_state.open_gpu(driver_state.number_of(device))[0] if self.gpu else None
         self.flushed = None
         if self.gpu:
-            size = max(2 * getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0), 1 << 27)
+            size = max(2 * getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0), 1 << 27)
             self.flushed = torch.zeros(size // 4, device=device)
 
     def caches(self):

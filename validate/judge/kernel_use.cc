@@ -13,6 +13,7 @@
 #include "doctor/elf/fatbin.h"
 #include "kernels/common/driver_context.h"
 #include "kernels/selective_scan/cuda/launch.h"
+#include "validate/cases/data.h"
 #include "validate/run/children.h"
 #include "validate/run/run.h"
 
@@ -185,6 +186,7 @@ void look_at_kernels(const ValidateRequest& request, const Harness& harness, Val
   if (uses.empty() || seen.module_file.empty()) return;
   Job job;
   job.mode = "kernels";
+  job.device = first_gpu(request.devices);
   auto questions = read_cubins(seen.module_file, path_dirname(harness.script), capability(seen), uses);
   if (!questions) {
     seen.notes.push_back(say("the resources of the kernels were not read: {}", questions.error().message));

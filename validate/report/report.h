@@ -23,6 +23,9 @@ Views validation_views(const Validation& validation, int exit_status);
 // "PASSED: the results of selective_scan_cuda are correct (quick, 8.2 s)".
 std::string verdict_line(const Validation& validation);
 
+// "NVIDIA H200", "2 x NVIDIA H200", or each with its device where they differ; "" without one.
+std::string gpus_in_words(const Validation& validation);
+
 // "fwd bf16 B8 D2048 L2048 N16 cold", and the same behind its device.
 std::string shape_name(const Timing& timing);
 std::string name_of(const Timing& timing);

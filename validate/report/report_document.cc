@@ -99,7 +99,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Validation& v) {
       {"module", v.module_file.empty() ? v.module : v.module_file},
       {"python", v.python + (v.python_version.empty() ? "" : " " + v.python_version)},
       {"torch", v.torch_version},
-      {"gpu", v.gpu},
+      {"gpu", gpus_in_words(v)},
       {"cpu", v.cpu},
       {"seed", std::to_string(v.seed)},
       {"mode", v.mode},

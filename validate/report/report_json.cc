@@ -161,6 +161,7 @@ std::string json_report(const Validation& v) {
                      {"version", text_or_null(v.python_version)},
                      {"torch", text_or_null(v.torch_version)}}},
                    {"gpu", text_or_null(v.gpu)},
+                   {"gpus", v.gpus},
                    {"cpu", text_or_null(v.cpu)},
                    {"not_completed", text_or_null(v.blocked)},
                    {"notes", v.notes},

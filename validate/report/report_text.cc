@@ -36,9 +36,22 @@ std::string text_heading(const Validation& v) {
   const std::string versions =
       v.python_version.empty() ? "" : say("(Python {}, torch {})", v.python_version, v.torch_version);
   std::string text = line(say("module"), v.module, v.module_file) + line("python", v.python, versions);
-  if (!v.gpu.empty()) text += line(say("gpu"), v.gpu, "");
+  if (!v.gpu.empty()) text += line(say("gpu"), gpus_in_words(v), "");
   return text + line(say("seed"), std::to_string(v.seed), say("(repeat with --seed)"));
 }
+
+}  // namespace
+
+std::string gpus_in_words(const Validation& v) {
+  const auto other = [&](const auto& each) { return each.second != v.gpu; };
+  if (v.gpus.size() < 2) return v.gpu;
+  if (std::ranges::none_of(v.gpus, other)) return std::to_string(v.gpus.size()) + " x " + v.gpu;
+  std::string text;
+  for (const auto& [device, name] : v.gpus) text += (text.empty() ? "" : ", ") + device + " " + name;
+  return text;
+}
+
+namespace {
 
 // One line for each device and way ("cuda:0+graph").
 std::string devices(const Validation& v) {
@@ -96,6 +109,9 @@ std::string nearest(const Validation& v) {
   return text;
 }
 
+// Of --device: a GPU by its number, in whatever way the case ran on it.
+std::string device_option(const std::string& device) { return device.substr(0, device.find_first_of("+@")); }
+
 // The command that repeats one case. Cases outside of the list (the model, upstream's tests) cannot be
 // named by --case, so that their command repeats the whole run.
 std::string reproducer(const Validation& v, const CaseResult& c) {
@@ -103,7 +119,7 @@ std::string reproducer(const Validation& v, const CaseResult& c) {
                            !c.id.starts_with("compute-") && !c.id.starts_with("upstream-");
   return "scankit validate --python " + v.python + " --module " + v.module + " --seed " +
          std::to_string(v.seed) + (v.mode == "full" ? " --full" : "") + " --device " +
-         (c.device == "cpu" ? "cpu" : "cuda") + (of_the_list ? " --case " + c.id : "");
+         device_option(c.device) + (of_the_list ? " --case " + c.id : "");
 }
 
 std::string failures(const Validation& v) {

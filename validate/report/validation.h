@@ -94,8 +94,10 @@ enum class Verdict { Passed, Failed, Inconclusive };
 enum class ModuleProblem { None, NotFound, ImportFailed, LacksFunctions };
 
 struct Validation {
-  std::string python, python_version, torch_version, gpu;
-  std::string module, module_file, mode;  // "quick" | "full"
+  std::string python, python_version, torch_version;
+  std::string gpu;                          // the name of the first GPU that was asked for and can be used
+  std::map<std::string, std::string> gpus;  // device ("cuda:1"), its name; those that can be used
+  std::string module, module_file, mode;    // "quick" | "full"
   std::uint64_t seed = 0;
   bool deterministic = false;  // demanded
   ModuleProblem module_problem = ModuleProblem::None;

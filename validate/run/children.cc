@@ -289,8 +289,8 @@ void forget_done_tasks(Series& series) {
 // Without a GPU its tasks are dropped, with a note. Under --device cuda that leaves the run incomplete.
 void drop_absent_devices(const Session& session, Series& series) {
   Validation& seen = series.seen;
-  if (!seen.gpu.empty()) return;
-  const auto dropped = std::erase_if(series.tasks, [](const Task& task) { return !on_cpu(task.device); });
+  const auto dropped =
+      std::erase_if(series.tasks, [&](const Task& task) { return is_absent(task.device, seen); });
   if (dropped == 0 || !seen.gpu_problem.empty()) return;
   if (session.request.require_cuda)
     seen.blocked = say("torch finds no CUDA device");
@@ -338,6 +338,10 @@ void run_child(const Session& session, Series& series, const MakeJob& job, const
 }
 
 }  // namespace
+
+bool is_absent(const std::string& device, const Validation& seen) {
+  return !on_cpu(device) && !seen.gpus.contains(device.substr(0, device.find_first_of("+@")));
+}
 
 void run_children(const Session& session, Series& series, const MakeJob& job, const OnNews& on_news) {
   while (series.seen.blocked.empty() && !series.finished) run_child(session, series, job, on_news);

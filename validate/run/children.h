@@ -79,6 +79,9 @@ struct Series {
   std::size_t before_this_child = 0;  // results of earlier children
 };
 
+// Whether a device is a GPU that torch does not see, or cannot use.
+bool is_absent(const std::string& device, const Validation& seen);
+
 using MakeJob = std::function<Job(const Series&)>;
 // Called for each piece of a child's channel, on the thread that runs the series.
 using OnNews = std::function<void(const ChildStory&)>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -85,6 +86,7 @@ void take_hello(const Json& json, Validation& validation, ChildStory& story) {
   validation.python_version = json.at("python");
   validation.torch_version = json.at("torch");
   validation.gpu = json.at("cuda");
+  validation.gpus = json.value("gpus", std::map<std::string, std::string>{});
   validation.cpu = json.value("cpu", "");
   validation.gpu_shared = json.value("cuda_shared", false);
   validation.gpu_problem = json.value("cuda_problem", "");
@@ -174,6 +176,7 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
     {"against", take_against},
     {"gpu_facts", take_gpu_facts},
     {"kernel", take_kernel},
+    {"devices", [](const Json& json, Validation&, ChildStory& story) { story.gpus = json.at("gpus"); }},
     {"start",
      [](const Json& json, Validation&, ChildStory& story) {
        story.started = json.at("id");
@@ -210,6 +213,14 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
      }},
 };
 
+// 1 of "cuda:1".
+int gpu_number(std::string_view device) {
+  int number = 0;
+  const std::string_view digits = device.substr(std::min(device.size(), device.find(':') + 1));
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
 }  // namespace
 
 std::string job_text(const Job& job) {
@@ -229,7 +240,7 @@ std::string job_text(const Job& job) {
   if (!job.model_devices.empty())
     options["model"] = {
         {"devices", job.model_devices}, {"upstream", job.upstream_model}, {"seed", mix(job.seed) >> 12}};
-  if (job.mode == "kernels") options["kernels"] = Json::array();
+  if (job.mode == "kernels") options.update({{"kernels", Json::array()}, {"gpu", gpu_number(job.device)}});
   for (const KernelQuestion& kernel : job.kernels)
     options["kernels"].push_back({{"image", kernel.image},
                                   {"symbol", kernel.symbol},

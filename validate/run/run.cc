@@ -100,7 +100,9 @@ Job main_job(const ValidateRequest& request, const Series& series, const std::op
   job.timed = request.shapes;
   if (job.timed.empty())
     for (const std::string& device : request.devices)
-      for (const TimedShape& shape : timed_shapes(device, request.mode == "full")) job.timed.push_back(shape);
+      if (on_cpu(device) || device == first_gpu(request.devices))
+        for (const TimedShape& shape : timed_shapes(device, request.mode == "full"))
+          job.timed.push_back(shape);
   return job;
 }
 
@@ -239,7 +241,7 @@ Series run_cases(const Session& session) {
 void leave_out_the_rest(const std::vector<Task>& tasks, Validation& seen) {
   if (seen.cases.empty()) return;
   for (const Task& task : tasks) {
-    if (!on_cpu(task.device) && seen.gpu.empty()) continue;
+    if (is_absent(task.device, seen)) continue;
     CaseResult result;
     result.id = task.what->id;
     result.device = task.device;
@@ -252,7 +254,7 @@ void leave_out_the_rest(const std::vector<Task>& tasks, Validation& seen) {
 void look_further(const Session& session, Validation& seen) {
   const ValidateRequest& request = session.request;
   if (!seen.blocked.empty()) return;
-  const bool gpu = !seen.gpu.empty() && !on_cpu(request.devices.back());
+  const bool gpu = !seen.gpu.empty() && !first_gpu(request.devices).empty();
   if (request.mode == "full" && gpu && !seen.cases.empty())
     run_sanitizer(request, session.harness.script, seen);
   if (gpu && seen.blocked.empty()) look_at_kernels(request, session.harness, seen);
@@ -292,11 +294,34 @@ Validation validated(const Session& session) {
   return std::move(seen);
 }
 
+// With "cuda", which stands for every GPU, by the name of each; at least one, so that its absence is told. A child
+// without torch counts them, since the cases are made before the first import of torch.
+std::vector<std::string> each_device(const ValidateRequest& request, const Harness& harness) {
+  std::vector<std::string> devices;
+  for (const std::string& device : request.devices) {
+    if (device != "cuda") {
+      devices.push_back(device);
+      continue;
+    }
+    Job job;
+    job.mode = "devices";
+    ProcessRequest process = python_request(request.python, {harness.script}, std::chrono::seconds(60));
+    process.standard_input = job_text(job);
+    ChildStory story;
+    Validation heard;
+    if (const auto result = run_process(process)) take_lines(result->channel, heard, story);
+    for (int gpu = 0; gpu < std::max(story.gpus, 1); ++gpu) devices.push_back("cuda:" + std::to_string(gpu));
+  }
+  return devices;
+}
+
 }  // namespace
 
-Result<Validation> run_validation(const ValidateRequest& request) {
+Result<Validation> run_validation(const ValidateRequest& asked) {
   SCANKIT_TRY(const auto directory, TemporaryDirectory::create("scankit-validate"));
   SCANKIT_TRY(const Harness harness, write_harness(directory.path()));
+  ValidateRequest request = asked;
+  request.devices = each_device(asked, harness);
   return validated({request, harness, Clock::now() + request.total});
 }
 

@@ -39,7 +39,8 @@ struct KernelQuestion {
 
 // Everything that one child gets to know.
 struct Job {
-  std::string mode = "validate";  // or "oracle": print the reference's results; "kernels": answer `kernels`
+  std::string mode = "validate";  // or "oracle": print the reference's results; "kernels": answer `kernels`;
+                                  // "devices": count the GPUs
   std::string module, against;
   int start_seconds = 120, case_seconds = 60;
   Tolerance tolerance;
@@ -49,6 +50,7 @@ struct Job {
   bool upstream_model = false;  // mamba_ssm's own too, where it is installed: its import takes long
   std::uint64_t seed = 0;
   std::vector<KernelQuestion> kernels;
+  std::string device;     // of `kernels`: the GPU that is asked about
   std::string alone;      // a file: nothing is timed on a GPU's machine before scankit lets go of its lock
   std::string gpu_bands;  // the guard library: torch allocates through it on the GPU; "": as ever
 };
@@ -64,6 +66,7 @@ struct ChildStory {
   std::size_t cases_done = 0;
   std::map<std::string, std::size_t> plan, done;  // device -> cases that the child will report, and has
   std::vector<KernelUse> kernels;                 // answers, in the order of the questions
+  int gpus = 0;                                   // the answer to "devices"
 };
 // Takes in one line of the channel. A line that is no message of ours becomes a note.
 void take_line(std::string_view line, Validation& validation, ChildStory& story);
@@ -86,8 +89,9 @@ struct ValidateRequest {
   std::string mode = "quick";                  // for the record
   std::uint64_t seed = 0;
   std::vector<Case> cases;
-  std::vector<std::string> devices = {"cpu", "cuda:0"};  // CUDA is passed over where torch sees none
-  bool require_cuda = false;                             // asked for by name: its absence is not passed over
+  // "cpu", "cuda:0"; "cuda": every GPU. CUDA is passed over where torch sees none.
+  std::vector<std::string> devices = {"cpu", "cuda:0"};
+  bool require_cuda = false;  // asked for by name: its absence is not passed over
   bool deterministic = false;
   bool timing = true;
   std::string upstream_tests;           // a file of mamba_ssm's tests; "": none

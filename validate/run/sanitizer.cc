@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "doctor/base/say.h"
+#include "validate/cases/data.h"
 #include "validate/run/children.h"
 #include "validate/run/run.h"
 
@@ -22,7 +23,7 @@ std::vector<Task> small_tasks(const ValidateRequest& request) {
   for (const Case& c : request.cases) {
     const std::int64_t states = std::int64_t{c.batch} * c.dim * c.length * c.states;
     if (c.width == 0 && !c.stateful && states > 0 && states <= kSmall && tasks.size() < kCases)
-      tasks.push_back({&c, "cuda:0"});
+      tasks.push_back({&c, first_gpu(request.devices)});
   }
   return tasks;
 }
@@ -66,10 +67,10 @@ std::vector<std::string> sanitizer_lines(const ProcessResult& result) {
   return lines;
 }
 
-CaseResult judged(const char* tool, const ProcessResult& result) {
+CaseResult judged(const char* tool, const std::string& device, const ProcessResult& result) {
   CaseResult c;
   c.id = std::string("compute-sanitizer-") + tool;
-  c.device = "cuda:0";
+  c.device = device;
   c.seconds = static_cast<double>(result.duration.count()) / 1000;
   ChildStory story;
   Validation heard;  // its results are those of the other run; here only that it came to its end counts
@@ -96,7 +97,7 @@ void run_sanitizer(const ValidateRequest& request, const std::string& script, Va
       const auto result = run_under(place, tool, request, script);
       if (!result) break;
       here = true;
-      seen.cases.push_back(judged(tool, *result));
+      seen.cases.push_back(judged(tool, first_gpu(request.devices), *result));
     }
     if (here) return;
   }

@@ -165,7 +165,7 @@ void run_upstream_tests(const ValidateRequest& request, const Harness& harness, 
                         Validation& seen) {
   CaseResult c;
   c.id = "upstream-tests";
-  c.device = seen.gpu.empty() ? "cpu" : "cuda:0";
+  c.device = seen.gpu.empty() ? "cpu" : "cuda:0";  // by its own choice
   const TestFile file = choose_test_file(request, seen);
   if (!file.problem.empty()) {
     c.reasons = {file.problem};

@@ -21,16 +21,21 @@ static __thread void* current;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 int cuInit(unsigned flags) { return init_status ? init_status : (int)flags; }
-int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal != 0; }
+static int gpus(void) {
+  const char* of_a_child = getenv("SCANKIT_STUB_GPUS");
+  return of_a_child ? atoi(of_a_child) : 1;
+}
+int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal >= gpus() ? 101 : 0; }
+int cuDeviceGetCount(int* count) { return *count = gpus(), init_status; }
 int cuCtxGetCurrent(void** context) { return *context = current, 0; }
 int cuCtxSetCurrent(void* context) { return current = context, 0; }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
-  return *context = &primary, retain_status ? retain_status : device;
+  return *context = &primary, device < gpus() ? retain_status : 101;
 }
-int cuDevicePrimaryCtxRelease_v2(int device) { return device; }
+int cuDevicePrimaryCtxRelease_v2(int device) { return device < gpus() ? 0 : 101; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   const char* of_a_child = getenv("SCANKIT_STUB_MODE");
-  return *value = attribute != 20 ? 0 : of_a_child ? atoi(of_a_child) : mode, device;
+  return *value = attribute != 20 ? 0 : of_a_child ? atoi(of_a_child) : mode, device < gpus() ? 0 : 101;
 }
 int cuCtxSynchronize(void) { return ++waits, broken ? broken : current ? 0 : kNoContext; }
 

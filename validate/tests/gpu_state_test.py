@@ -23,7 +23,7 @@ class GpuState(unittest.TestCase):
         self.assertNotIn(os.getpid(), (100, 101, 102))
 
     def test_no_driver_is_no_fault(self):
-        gpu, why = gpu_state.open_gpu("libcuda-that-is-not-here.so.1")
+        gpu, why = gpu_state.open_gpu(driver="libcuda-that-is-not-here.so.1")
         self.assertIsNone(gpu)
         self.assertIn("libcuda-that-is-not-here", why)
 

@@ -3,6 +3,7 @@
 // stands in for the driver.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -125,6 +126,37 @@ TEST(PretendedGpu, OneThatCannotBeUsedIsNamedAndTheOtherCasesRun) {
   ASSERT_EQ(v.cases.size(), 2u);
   for (const CaseResult& c : v.cases)
     EXPECT_TRUE(c.device == "cpu" && c.state == CaseState::Passed) << c.device << c.id;
+}
+
+std::size_t count_on(const Validation& v, const std::string& device) {
+  return static_cast<std::size_t>(std::ranges::count(v.cases, device, &CaseResult::device));
+}
+
+TEST(PretendedGpu, EachOfSeveralIsValidatedAndTheWaysAreOfTheFirst) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const Variable count("SCANKIT_STUB_GPUS", "3");
+  const auto v = pretended(python, "modules/right.py", "gpu_memory_stub", {"cpu", "cuda"});
+  EXPECT_EQ(v.gpus.size(), 3u) << v.blocked;
+  for (const char* device : {"cpu", "cuda:0", "cuda:1", "cuda:2"}) {
+    EXPECT_EQ(count_on(v, device), 2u) << device;
+    EXPECT_EQ(told(v, device), "");
+  }
+  EXPECT_GT(count_on(v, "cuda:0+stream"), 0u);
+  EXPECT_EQ(count_on(v, "cuda:1+stream") + count_on(v, "cuda:1+bands"), 0u);
+  EXPECT_EQ(v.blocked, "");
+}
+
+TEST(PretendedGpu, OneOfSeveralThatCannotBeUsedIsNamedAndTheOthersAreValidated) {
+  SCANKIT_NEEDS_TEST_PYTHON(python);
+  const Variable count("SCANKIT_STUB_GPUS", "3"), which("SCANKIT_PRETENDED_TROUBLED", "cuda:1"),
+      trouble("SCANKIT_PRETENDED_TROUBLE", "uncorrectable ECC error encountered");
+  const auto v = pretended(python, "modules/right.py", "gpu_memory_stub", {"cuda"});
+  EXPECT_EQ(v.blocked,
+            "cuda:1 cannot be used: RuntimeError: CUDA error: uncorrectable ECC error encountered");
+  EXPECT_NE(v.verdict, Verdict::Passed);
+  EXPECT_EQ(count_on(v, "cuda:0"), 2u);
+  EXPECT_EQ(count_on(v, "cuda:1"), 0u);
+  EXPECT_EQ(count_on(v, "cuda:2"), 2u);
 }
 
 }  // namespace

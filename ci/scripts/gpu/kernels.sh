@@ -26,6 +26,7 @@ skipped=0
 scan=kernels/selective_scan/binding_universal conv=kernels/causal_conv1d/binding_universal
 step "$python" $scan/device_test.py
 step "$python" $scan/stateful_device_test.py
+step "$python" $scan/universal_device_test.py
 step upstream kernels/python/wrapper_test.py
 step upstream $scan/upstream_test.py
 step upstream $conv/upstream_test.py

@@ -44,7 +44,8 @@ def everything(tensors):
 
 
 def same(test, results, expected):
-    torch.cuda.synchronize()
+    for device in range(torch.cuda.device_count()):
+        torch.cuda.synchronize(device)
     test.assertEqual(len(results), len(expected))
     for one, other in zip(results, expected):
         torch.testing.assert_close(one.cpu(), other.cpu(), rtol=1e-4, atol=1e-4)
@@ -142,7 +143,7 @@ module.fwd(*inputs("cuda"), True)
 """)
 
 
-@unittest.skipIf(torch.cuda.device_count() < 2, "one GPU")
+@unittest.skipIf(torch.cuda.device_count() < 2, "torch sees one GPU; this test needs two")
 class TwoDevices(unittest.TestCase):
     def setUp(self):
         self.expected = everything(inputs("cpu"))
@@ -237,11 +238,44 @@ assert module.warm(1)["device"] == 1
         graph.replay()
         same(self, results, self.expected)
 
+    def test_states_and_packed_sequences_on_the_other_device(self):
+        def stateful(device):
+            tensors = [t[:1] if t.dim() > 2 else t for t in inputs("cpu")]
+            state = torch.ones(2, 8, 16)
+            bounds = torch.tensor([0, 40, 129], dtype=torch.int32)
+            on = [t.to(device) for t in tensors + [state, bounds]]
+            *given, state, bounds = on
+            out, x, last, out_z = module.fwd_stateful(*given, True, state, bounds, True)
+            back = module.bwd_stateful(*given, torch.ones_like(out), x, out, None, True, False, state, bounds, last)
+            return [out, last, out_z] + [g for g in back if g is not None]
+
+        expected = stateful("cpu")
+        for current in (0, 1):
+            torch.cuda.set_device(current)
+            results = stateful(f"cuda:{1 - current}")
+            self.assertEqual({r.device.index for r in results}, {1 - current})
+            self.assertEqual(torch.cuda.current_device(), current)
+            same(self, results, expected)
+
     def test_mixed_devices_are_refused(self):
-        tensors = inputs("cuda:0")
-        tensors[2] = tensors[2].to("cuda:1")
-        with self.assertRaisesRegex(RuntimeError, "A is on cuda:1, u on cuda:0"):
-            module.fwd(*tensors, True)
+        tensors, elsewhere = inputs("cuda:0"), inputs("cuda:1")
+        out, x = module.fwd(*tensors, True)[:2]
+        names = ["u", "delta", "A", "B", "C", "D", "z", "delta_bias"]
+        for i, name in enumerate(names[1:], 1):
+            mixed = tensors[:i] + [elsewhere[i]] + tensors[i + 1:]
+            expected = f"{name} is on cuda:1, u on cuda:0"
+            with self.assertRaisesRegex(RuntimeError, expected):
+                module.fwd(*mixed, True)
+            with self.assertRaisesRegex(RuntimeError, expected):
+                module.bwd(*mixed, out, x, out, None, True, False)
+        with self.assertRaisesRegex(RuntimeError, "dout is on cuda:1, u on cuda:0"):
+            module.bwd(*tensors, out.to("cuda:1"), x, out, None, True, False)
+        with self.assertRaisesRegex(RuntimeError, "initial_state is on cuda:1, u on cuda:0"):
+            module.fwd_stateful(*tensors, True, torch.ones(2, 8, 16, device="cuda:1"), None, True)
+        with self.assertRaisesRegex(RuntimeError, "state is on cuda:1, x on cuda:0"):
+            module.state_update(torch.ones(2, 8, 16, device="cuda:1"), *(t[..., 0].contiguous() for t in tensors[:2]),
+                                tensors[2], *(t[..., 0].contiguous() for t in tensors[3:5]), tensors[5],
+                                tensors[6][..., 0].contiguous(), tensors[7], True)
 
 
 if __name__ == "__main__":
