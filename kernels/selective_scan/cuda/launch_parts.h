@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "kernels/selective_scan/cuda/arguments.h"
+#include "kernels/selective_scan/cuda/choice.h"
 #include "kernels/selective_scan/cuda/launch.h"
 
-// What launch.cc and launch_general.cc make plans of.
+// What the files launch*.cc make plans of.
 namespace scankit::selective_scan {
 
 // Where each kernel stands in kCudaKernels (kernel_table.cc).
@@ -71,6 +72,18 @@ inline ReduceJob& add_job(ReduceArguments* arguments, int* count, Index source, 
 inline bool takes_states(const Backward& b) {
   return b.x.data == nullptr && b.common.length > kStateInterval;
 }
+
+// A block's channels are its warps' channels; the group's last block may have some to spare.
+inline Tiling make_tiling(const Variant& variant, int warps, const Common& common) {
+  const int channels = common.dim / common.groups, of_block = warps * variant.warp_channels;
+  return {channels, (channels + of_block - 1) / of_block};
+}
+
+// The slabs of the plain backward (launch_slabs.cc).
+void set_pitches(BackwardArguments* arguments);
+void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan);
+bool add_reduce(const BackwardArguments& backward, Index out_pitch, bool add, device::Plan* plan,
+                device::Message* message);
 
 // By the general kernels, into an empty plan.
 bool add_general_forward(const Forward& forward, bool x_in_workspace, device::Plan* plan,
