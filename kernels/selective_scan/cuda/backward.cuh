@@ -359,7 +359,7 @@ struct BackwardKernel {
       if constexpr (O::kConstant)
         put_variable(which, state, step + quad * 4, sum);
       else
-        put_projection<T>(p, place, which, state, step + quad * 4, sum);
+        put_projection<T, O::kPacked>(p, place, which, state, step + quad * 4, sum);
     }
   }
   // put_projection for the kernel of a constant B or C: each variable one has a slab of its

@@ -99,6 +99,7 @@ bool fits(const Variant& variant, const Common& common) {
   if (variant.constant != has_constant(common)) return false;
   if (variant.sliced) return common.states > 16;
   const int slice = variant.lanes * variant.per_lane;
+  if (common.packed.cu_seqlens) return common.states <= slice;
   // A smaller slice that holds all states does the same work with fewer idle lanes.
   return common.states <= slice && (variant.constant || slice == 4 || common.states > slice / 2);
 }
@@ -138,10 +139,12 @@ struct Direction {
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
 Direction forward_direction(const Common& c) {
   if (has_constant(c)) return {&kConstantForward, 1, {2, 4, 1, 1, 1}, false};
+  if (c.packed.cu_seqlens) return {&kPackedForward, 1, {2, 4, 1, 1, 1}, false};
   return {kForwardVariants, kForwardShipped, {2, 4, 1, 1, 1}, false};
 }
 Direction backward_direction(const Common& c, bool halves) {
   if (has_constant(c)) return {&kConstantBackward, 1, {8, 4, 2, 1, 1}, true};
+  if (c.packed.cu_seqlens) return {&kPackedBackward, 1, {8, 4, 2, 1, 1}, true};
   return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true, halves};
 }
 bool takes(const Direction& d, int variant, int warps, const Common& common,
@@ -191,8 +194,9 @@ Index choose_by_waves(const Direction& d, const Common& common, const device::De
 // the best, else by prediction.
 bool choose(const Direction& d, const DispatchTable& table, const Common& common,
             const device::DeviceFacts& facts, Choice* choice) {
-  // Nothing is measured of a constant B or C.
-  const Found found = has_constant(common) ? Found{} : find_measurement(table, common, facts);
+  // Nothing is measured of a constant B or C, or of packed sequences.
+  const Found found =
+      has_constant(common) || common.packed.cu_seqlens ? Found{} : find_measurement(table, common, facts);
   const bool there = found.row && found.row->choice.variant < d.count &&
                      takes(d, found.row->choice.variant, found.row->choice.warps, common, facts);
   if (there && found.exact) {
@@ -215,7 +219,8 @@ class Choices {
   // Null: not known; keep() then puts it there.
   const Choice* find(const Common& c, bool halves, const device::DeviceFacts& facts) {
     // All that a choice depends on. Pointers and strides are not among it, but for `halves`.
-    const int kind = (halves ? 4 : 0) + (c.constant_B.data ? 2 : 0) + (c.constant_C.data ? 1 : 0);
+    const int kind = (c.packed.cu_seqlens ? 8 : 0) + (halves ? 4 : 0) + (c.constant_B.data ? 2 : 0) +
+                     (c.constant_C.data ? 1 : 0);
     const Key key = {{c.batch, c.dim, c.groups, c.states, c.length, static_cast<int>(c.dtype), kind}, facts};
     unsigned mix = 0;
     for (const int number : key.problem) mix = (mix ^ static_cast<unsigned>(number)) * 0x9e3779b1u;
@@ -303,6 +308,18 @@ const int kBackwardShipped = kBackwardVariantCount
                    BackwardMemory<Layout<lanes, per, channels>, false, options>,                      \
                    BackwardMemory<Layout<lanes, per, channels>, false, OptionsOf<options, 4>::Type>>( \
           1, false, threads, blocks, blocks32, busy, alone, true);
+#define PACKED_FORWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)        \
+  const Variant kPackedForward =                                                                     \
+      make_variant<Layout<lanes, per, channels>,                                                     \
+                   ForwardMemory<Layout<lanes, per, channels>, false, options>,                      \
+                   ForwardMemory<Layout<lanes, per, channels>, false, OptionsOf<options, 4>::Type>>( \
+          1, false, threads, blocks, blocks32, busy, alone);
+#define PACKED_BACKWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)        \
+  const Variant kPackedBackward =                                                                     \
+      make_variant<Layout<lanes, per, channels>,                                                      \
+                   BackwardMemory<Layout<lanes, per, channels>, false, options>,                      \
+                   BackwardMemory<Layout<lanes, per, channels>, false, OptionsOf<options, 4>::Type>>( \
+          1, false, threads, blocks, blocks32, busy, alone);
 #include "kernels/selective_scan/cuda/variants.def"
 
 Tiling ends_tiling(const Common& common) {
@@ -316,7 +333,7 @@ Segments cut(const Variant& variant, const Choice& choice, const Common& common)
   const Index chunks = chunk_count(common.length);
   Segments s = {};
   s.count = 1;
-  if (choice.segments <= 1 || common.states > kEndsLanes * kEndsPer) return s;
+  if (choice.segments <= 1 || common.states > kEndsLanes * kEndsPer || common.packed.cu_seqlens) return s;
   Index per_piece = divide_up(chunks, Index{choice.segments} * choice.pieces);
   while (per_piece * choice.pieces % variant.span_tiles != 0) ++per_piece;
   s.tiles_per_piece = static_cast<int>(per_piece);

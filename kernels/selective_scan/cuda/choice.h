@@ -38,8 +38,8 @@ extern const int kForwardShipped;  // the first of them; choose_forward knows no
 extern const Variant kBackwardVariants[];
 extern const int kBackwardVariantCount;
 extern const int kBackwardShipped;
-// For a constant B or C there is one of each direction; a choice's `variant` is then 0.
-extern const Variant kConstantForward, kConstantBackward;
+// For a constant B or C there is one of each direction, and for packed sequences; a choice's `variant` is then 0.
+extern const Variant kConstantForward, kConstantBackward, kPackedForward, kPackedBackward;
 inline const Variant& forward_variant(const Choice& choice, const Common& c) {
   return has_constant(c) ? kConstantForward : kForwardVariants[choice.variant];
 }

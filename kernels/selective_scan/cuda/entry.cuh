@@ -3,11 +3,12 @@
 #include "kernels/selective_scan/cuda/backward.cuh"
 #include "kernels/selective_scan/cuda/forward.cuh"
 #include "kernels/selective_scan/cuda/general_backward.cuh"
+#include "kernels/selective_scan/cuda/packed.cuh"
 #include "kernels/selective_scan/cuda/reduce.cuh"
 #include "kernels/selective_scan/cuda/update.cuh"
 
 // The kernels of one compile unit (units.def): SCANKIT_FORWARD, SCANKIT_BACKWARD, SCANKIT_GENERAL (both
-// directions of the general kernels), SCANKIT_CONSTANT (both of the plain ones for a constant B or C),
+// directions of the general kernels), SCANKIT_CONSTANT (both of the plain ones for a constant B or C), SCANKIT_PACKED (both for packed sequences),
 // SCANKIT_UPDATE (of every element type) or SCANKIT_REDUCE chooses what, and SCANKIT_DTYPE (F32, F16, BF16)
 // the element type. kernel_table.cc lists the same kernels by unit and name for the planner.
 //
@@ -93,6 +94,22 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_constant_backward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
   ends_kernel<SCANKIT_TYPE, true, true>(p);
 }
+#endif
+
+#ifdef SCANKIT_PACKED
+#define PACKED_FORWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)         \
+  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
+      scankit_packed_forward(SCANKIT_PARAMETER(ForwardArguments) p) {                                 \
+    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                    \
+    packed_forward<SCANKIT_TYPE, Layout<lanes, per, channels>, Options>(p);                           \
+  }
+#define PACKED_BACKWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)        \
+  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
+      scankit_packed_backward(SCANKIT_PARAMETER(BackwardArguments) p) {                               \
+    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                    \
+    packed_backward<SCANKIT_TYPE, Layout<lanes, per, channels>, Options>(p);                          \
+  }
+#include "kernels/selective_scan/cuda/variants.def"
 #endif
 
 #ifdef SCANKIT_GENERAL

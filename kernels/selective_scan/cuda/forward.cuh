@@ -321,7 +321,7 @@ struct ForwardKernel {
       advance();
     }
     if (end < c.length) return;
-    save_states<L>(saved, c, place, true, group, q * L::kPer, h);
+    save_states<L>(saved, c, place, !O::kPacked, group, q * L::kPer, h);
     store_given<L>(p.forward.last_state, h, c, place, group, q * L::kPer);
   }
 

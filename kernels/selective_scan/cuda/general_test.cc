@@ -146,6 +146,25 @@ TEST(GeneralKernels, TakePackedSequencesWhereABlockTakesSeveralTilesOfChannels) 
   shape.initial = shape.last = true, shape.cu_seqlens = {0, 3, 40};
   Trial(shape).check(kSmall);
 }
+// By the plain kernels: rows of whole vectors, of 8-byte places and of odd ones in one call, and blocks of
+// several warps.
+TEST(PackedKernels, AreRightWhereverSequencesBegin) {
+  constexpr device::DeviceFacts kRoom = {90, 1, 232448, 233472};
+  const std::vector<int> cuts[] = {
+      {0, 32, 64, 128}, {0, 4, 40, 72, 72, 128}, {0, 33, 63, 128}, {0, 128}, {0, 96, 100, 128}};
+  for (const std::vector<int>& ends : cuts) {
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      for (const int states : {16, 5}) {
+        SCOPED_TRACE(std::to_string(ends[1]) + " first, " + std::to_string(states) + " states");
+        Shape shape{0, 1, states == 16 ? 35 : 10, 128, states, states == 16 ? 1 : 2, true, dtype};
+        shape.cu_seqlens = ends, shape.dense = true;
+        shape.initial = shape.last = states == 16 || ends.size() > 2;
+        Trial(shape).check(states == 16 ? kRoom : kLarge, states == 5);
+      }
+    }
+  }
+}
+
 // What a caller could only have seen by waiting for the device.
 TEST(GeneralKernels, StayInBoundsWhateverCuSeqlensHolds) {
   constexpr int kLow = -2147483647 - 1, kHigh = 2147483647;
@@ -155,6 +174,8 @@ TEST(GeneralKernels, StayInBoundsWhateverCuSeqlensHolds) {
     for (const bool at_end : {false, true}) {
       Shape shape{at_end ? 4 : 0, 1, 2, 40, 2, 1, true};
       shape.initial = shape.last = true, shape.cu_seqlens = values;
+      Trial(shape, at_end).run_unjudged(kLarge);
+      shape.dtype = DType::BF16, shape.dense = true;
       Trial(shape, at_end).run_unjudged(kLarge);
     }
   }

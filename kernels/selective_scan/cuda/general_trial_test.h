@@ -58,6 +58,22 @@ std::function<void()> constant_body(const std::string& symbol, const device::Lau
   return {};
 }
 
+template <class T>
+std::function<void()> packed_body(const std::string& symbol, const device::Launch& launch) {
+#define PACKED_FORWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)          \
+  if (symbol == "scankit_packed_forward")                                                              \
+    return body_of(                                                                                    \
+        &packed_forward<T, Layout<lanes, per, channels>, typename OptionsOf<options, T::kSize>::Type>, \
+        launch);
+#define PACKED_BACKWARD(lanes, per, channels, threads, blocks, blocks32, busy, alone, options)          \
+  if (symbol == "scankit_packed_backward")                                                              \
+    return body_of(                                                                                     \
+        &packed_backward<T, Layout<lanes, per, channels>, typename OptionsOf<options, T::kSize>::Type>, \
+        launch);
+#include "kernels/selective_scan/cuda/variants.def"
+  return {};
+}
+
 inline void run_launch(const device::Launch& launch) {
   const auto& [unit, symbol] = kCudaKernels[launch.kernel];
   ASSERT_LE(launch.shared_bytes, sizeof memory);
@@ -66,6 +82,8 @@ inline void run_launch(const device::Launch& launch) {
   if (unit == std::string("general_bf16")) body = general_body<BFloat>(symbol, launch);
   if (unit == std::string("constant_f32")) body = constant_body<Float>(symbol, launch);
   if (unit == std::string("constant_bf16")) body = constant_body<BFloat>(symbol, launch);
+  if (unit == std::string("packed_f32")) body = packed_body<Float>(symbol, launch);
+  if (unit == std::string("packed_bf16")) body = packed_body<BFloat>(symbol, launch);
   if (unit == std::string("forward_f32") || unit == std::string("backward_f32"))
     body = plain_body<Float>(symbol, launch);
   if (unit == std::string("forward_bf16") || unit == std::string("backward_bf16"))

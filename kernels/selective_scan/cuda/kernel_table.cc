@@ -6,7 +6,7 @@ namespace scankit::selective_scan {
 
 // The table of all kernels, by unit and symbol (entry.cuh), in the order that the functions below count
 // on: the forward's variants, the backward's, the general kernels, each for every DType in its order;
-// then what a constant B or C has of its own, the ends, the single step for every DType, and the
+// then what a constant B or C and packed sequences have of their own, the ends, the single step for every DType, and the
 // reduction. Those behind the general kernels are found from the end, whatever the number of variants;
 // one that is added there changes their numbers.
 #define GENERAL_KERNEL(name)                                                          \
@@ -15,6 +15,9 @@ namespace scankit::selective_scan {
 #define CONSTANT_KERNEL(name)                                                             \
   {"constant_f32", "scankit_constant_" name}, {"constant_f16", "scankit_constant_" name}, \
       {"constant_bf16", "scankit_constant_" name},
+#define PACKED_KERNEL(name)                                                       \
+  {"packed_f32", "scankit_packed_" name}, {"packed_f16", "scankit_packed_" name}, \
+      {"packed_bf16", "scankit_packed_" name},
 #define FORWARD_VARIANT(name, ...)                                                      \
   {"forward_f32", "scankit_forward_" #name}, {"forward_f16", "scankit_forward_" #name}, \
       {"forward_bf16", "scankit_forward_" #name},
@@ -25,8 +28,8 @@ const device::KernelName kCudaKernels[] = {
 #include "kernels/selective_scan/cuda/variants.def"
     GENERAL_KERNEL("forward_real") GENERAL_KERNEL("forward_complex") GENERAL_KERNEL("backward_real")
         GENERAL_KERNEL("backward_complex") CONSTANT_KERNEL("forward") CONSTANT_KERNEL("backward")
-            CONSTANT_KERNEL("forward_ends")
-                CONSTANT_KERNEL("backward_ends"){"forward_f32", "scankit_forward_ends"},
+            CONSTANT_KERNEL("forward_ends") CONSTANT_KERNEL("backward_ends") PACKED_KERNEL("forward")
+                PACKED_KERNEL("backward"){"forward_f32", "scankit_forward_ends"},
     {"forward_f16", "scankit_forward_ends"},
     {"forward_bf16", "scankit_forward_ends"},
     {"backward_f32", "scankit_backward_ends"},
@@ -49,7 +52,10 @@ int general_kernel_index(bool backward, const Common& c) {
 }
 int constant_kernel_index(bool backward, bool ends, DType dtype) {
   const int kernel = (ends ? 2 : 0) + (backward ? 1 : 0);
-  return kCudaKernelCount - 22 + kernel * 3 + static_cast<int>(dtype);
+  return kCudaKernelCount - 28 + kernel * 3 + static_cast<int>(dtype);
+}
+int packed_kernel_index(bool backward, DType dtype) {
+  return kCudaKernelCount - 16 + (backward ? 3 : 0) + static_cast<int>(dtype);
 }
 int ends_kernel_index(bool backward, DType dtype) {
   return kCudaKernelCount - 10 + (backward ? 3 : 0) + static_cast<int>(dtype);

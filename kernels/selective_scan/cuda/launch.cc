@@ -245,6 +245,12 @@ bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, devi
                   device::Message* message) {
   if (!is_known(forward.common, message)) return false;
   clear(plan);
+  if (forward.common.packed.cu_seqlens) {
+    bool taken = false;
+    if (!plan_packed_forward(forward, facts, &taken, plan, message)) return false;
+    if (taken) return true;
+    clear(plan);
+  }
   if (takes_general(forward.common)) return add_general_forward(forward, false, plan, message);
   Choice choice;
   if (!choose_forward(forward.common, facts, &choice))
@@ -256,6 +262,12 @@ bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, d
                    device::Message* message) {
   if (!is_known(backward.common, message)) return false;
   clear(plan);
+  if (backward.common.packed.cu_seqlens) {
+    bool taken = false;
+    if (!plan_packed_backward(backward, facts, &taken, plan, message)) return false;
+    if (taken) return true;
+    clear(plan);
+  }
   if (takes_general(backward)) return plan_general_backward(backward, facts, plan, message);
   Choice choice, states = {};
   if (!choose_backward(backward.common, facts, &choice, is_aligned(backward, 8)) ||

@@ -129,7 +129,7 @@ TEST(Launch, SumsOfPackedSequencesAreOverSequencesAndTheirRowsOverRuns) {
   static int ends;
   device::Plan plan;
   device::Message message;
-  Backward b = backward_of(problem(1, 96, 100, 16));
+  Backward b = backward_of(problem(1, 96, 100, 32));
   b.common.packed = {&ends, 500};
   ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
   ASSERT_EQ(plan.launch_count, 2);
@@ -137,13 +137,63 @@ TEST(Launch, SumsOfPackedSequencesAreOverSequencesAndTheirRowsOverRuns) {
   ReduceArguments arguments;
   std::memcpy(&arguments, plan.launches[1].argument, sizeof arguments);
   EXPECT_EQ(arguments.jobs[0].slabs, 2);  // dB: of two runs, each sequence in its own steps
-  EXPECT_EQ(arguments.jobs[0].rows, 16);
+  EXPECT_EQ(arguments.jobs[0].rows, 32);
   EXPECT_EQ(arguments.jobs[2].slabs, 500);  // dA
 
   b.common.packed.sequences = 0;
   b.common.length = 0;
   ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
   ASSERT_EQ(plan.launch_count, 1);  // zeros for dA
+}
+
+TEST(Launch, PackedSequencesOfUpTo16StatesHavePlainKernelsOfTheirOwn) {
+  static float sink;
+  static int ends;
+  device::Plan plan;
+  device::Message message;
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
+    for (const int states : {1, 7, 16}) {
+      Backward b = backward_of(problem(1, 96, 1000, states, 1, dtype));
+      b.common.packed = {&ends, 5};
+      b.common.initial_state = {&sink, 96 * states, states};
+      b.dinitial_state = &sink;
+      ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+      ASSERT_EQ(plan.launch_count, 2);
+      EXPECT_EQ(symbol(plan, 0), "scankit_packed_backward");
+      EXPECT_EQ(plan.launches[0].grid_x % 5, 0u);
+      EXPECT_LE(plan.launches[0].shared_bytes, static_cast<unsigned>(kH200.shared_per_block));
+      ReduceArguments reduce;
+      std::memcpy(&reduce, plan.launches[1].argument, sizeof reduce);
+      EXPECT_EQ(reduce.jobs[0].slabs * 5, plan.launches[0].grid_x);  // dB: of each tile of channels
+      EXPECT_EQ(reduce.jobs[2].slabs, 5);                            // dA: of each sequence
+      const std::size_t slabs = plan.workspace_bytes;
+      b.x.data = nullptr;
+      ASSERT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+      ASSERT_EQ(plan.launch_count, 3);
+      EXPECT_EQ(symbol(plan, 0), "scankit_packed_forward");
+      EXPECT_EQ(unit(plan, 0), std::string("packed_") + (dtype == DType::F32   ? "f32"
+                                                         : dtype == DType::F16 ? "f16"
+                                                                               : "bf16"));
+      EXPECT_GE(plan.workspace_bytes,
+                slabs + packed_chunks(1000, 5) * 96 * static_cast<std::size_t>(states) * 4);
+    }
+  }
+}
+// 48 KB of shared memory hold a block of both; nothing of what was reserved before is left where they do not.
+TEST(Launch, PackedSequencesTakeTheGeneralKernelsWhereNoBlockFits) {
+  static int ends;
+  device::Plan plan;
+  device::Message message;
+  constexpr device::DeviceFacts kTiny = {90, 4, 13 << 10, 16 << 10};
+  Backward b = backward_of(problem(1, 96, 1000, 16));
+  b.common.packed = {&ends, 5};
+  b.x.data = nullptr;
+  ASSERT_TRUE(plan_backward(b, kPascal, &plan, &message)) << message.text;
+  EXPECT_EQ(symbol(plan, 1), "scankit_packed_backward");
+  ASSERT_TRUE(plan_backward(b, kTiny, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 3);
+  EXPECT_EQ(symbol(plan, 0), "scankit_general_forward_real");
+  EXPECT_EQ(symbol(plan, 1), "scankit_general_backward_real");
 }
 
 TEST(Launch, WithoutStepsTheGradientOfTheInitialStateIsStillWritten) {

@@ -16,6 +16,7 @@ int forward_kernel_index(int variant, DType dtype);
 int backward_kernel_index(int variant, DType dtype);
 int general_kernel_index(bool backward, const Common& c);
 // For a constant B or C. Its ends kernel is the forward's where B, the backward's where C is constant.
+int packed_kernel_index(bool backward, DType dtype);
 int constant_kernel_index(bool backward, bool ends, DType dtype);
 int ends_kernel_index(bool backward, DType dtype);
 int update_kernel_index(DType dtype);
@@ -84,6 +85,12 @@ void set_pitches(BackwardArguments* arguments);
 void reserve_slabs(BackwardArguments* arguments, bool sliced, device::Plan* plan);
 bool add_reduce(const BackwardArguments& backward, Index out_pitch, bool add, device::Plan* plan,
                 device::Message* message);
+
+// By the kernels for packed sequences, into an empty plan. False in `*taken`: not theirs, the general ones' then.
+bool plan_packed_forward(const Forward& forward, const device::DeviceFacts& facts, bool* taken,
+                         device::Plan* plan, device::Message* message);
+bool plan_packed_backward(const Backward& backward, const device::DeviceFacts& facts, bool* taken,
+                          device::Plan* plan, device::Message* message);
 
 // By the general kernels, into an empty plan.
 bool add_general_forward(const Forward& forward, bool x_in_workspace, device::Plan* plan,

@@ -19,6 +19,7 @@ struct Plain {
   static constexpr bool kAsync = false;        // what the backward reads comes a tile ahead, by cp.async
   static constexpr int kReplayQuads = 2;       // of the backward's first pass from test to test of its loop
   static constexpr bool kConstant = false;     // B, C or both are constant (constant.cuh)
+  static constexpr bool kPacked = false;       // a block has one of several packed sequences (packed.cuh)
   static constexpr int kTeam = 1;              // warps that share channels, not states (state_slices.cuh)
 };
 
@@ -62,6 +63,17 @@ struct ConstantPlain : Plain {
   static constexpr int kReplayQuads = 1;
 };
 
+struct PackedForward : Plain {
+  static constexpr bool kPacked = true;
+};
+struct PackedAsync : Async {
+  static constexpr bool kPacked = true;
+};
+// fp32's.
+struct PackedStraight : Straight {
+  static constexpr bool kPacked = true;
+};
+
 // The options of a kernel whose tensors have elements of kSize bytes: fp32 kernels take another form
 // of some.
 template <class O, int kSize>
@@ -71,6 +83,10 @@ struct OptionsOf {
 template <>
 struct OptionsOf<Async, 4> {
   using Type = Straight;
+};
+template <>
+struct OptionsOf<PackedAsync, 4> {
+  using Type = PackedStraight;
 };
 template <>
 struct OptionsOf<ConstantAsync, 4> {

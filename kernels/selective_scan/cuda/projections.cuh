@@ -156,7 +156,8 @@ struct SliceStages {
 // slab, fp32 [tile][dB, dC][batch][group][state][pitch], or straight to the gradient if there is one
 // slab only (`direct`). The slab's rows are padded to whole tiles, so the quad always fits; the
 // gradient's rows end at `length`.
-template <class T>
+// kPacked: the slab has one batch entry, and the row of the next sequence begins where this one's ends.
+template <class T, bool kPacked = false>
 SCANKIT_DEVICE void put_projection(const BackwardArguments& p, const Place& place, int which, int state,
                                    int step, float4 sum) {
   const Common& c = p.backward.common;
@@ -171,6 +172,15 @@ SCANKIT_DEVICE void put_projection(const BackwardArguments& p, const Place& plac
     return;
   }
   float* slab = reinterpret_cast<float*>(static_cast<char*>(p.workspace) + p.projections);
+  if constexpr (kPacked) {
+    const Index own = Index{place.group} * c.states + state, all = Index{c.groups} * c.states * p.pitch;
+    float* to = slab + (2 * place.tile + which) * all + own * p.pitch + step;
+    if (!p.aligned)
+      put_quad(to, sum, c.length - step);
+    else if (step < c.length)
+      *reinterpret_cast<float4*>(to) = sum;
+    return;
+  }
   const Index half = Index{c.batch} * c.groups * c.states * p.pitch;  // floats of dB's slab; dC's is behind
   *reinterpret_cast<float4*>(slab + (2 * place.tile + which) * half + row * p.pitch + step) = sum;
 }
