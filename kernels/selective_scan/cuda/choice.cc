@@ -16,7 +16,7 @@ namespace {
 // say how many warps are resident.
 template <class L, class Memory, class Memory32>
 constexpr Variant make_variant(int team, bool sliced, int threads, int blocks, int blocks32, int busy,
-                               int alone, bool constant = false) {
+                               int alone, bool constant = false, bool odd = false) {
   return {L::kLanes,
           L::kPer,
           L::kChannels,
@@ -33,7 +33,8 @@ constexpr Variant make_variant(int team, bool sliced, int threads, int blocks, i
           busy,
           alone,
           constant,
-          L::kLanes == 1 && L::kPer == 16};
+          L::kLanes == 1 && L::kPer == 16 && !odd,
+          odd};
 }
 
 constexpr Index kMostBlocks = 0x7fffffff;
@@ -145,12 +146,12 @@ Direction forward_direction(const Common& c) {
 Direction backward_direction(const Common& c, bool halves) {
   if (has_constant(c)) return {&kConstantBackward, 1, {8, 4, 2, 1, 1}, true};
   if (c.packed.cu_seqlens) return {&kPackedBackward, 1, {8, 4, 2, 1, 1}, true};
-  return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true, halves};
+  return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true, halves && c.length % 4 == 0};
 }
 bool takes(const Direction& d, int variant, int warps, const Common& common,
            const device::DeviceFacts& facts) {
   const Variant& v = d.variants[variant];
-  return can_run(v, warps, common, facts) && (d.halves || !v.halves);
+  return can_run(v, warps, common, facts) && (d.halves ? !v.odd : !v.halves);
 }
 
 // A choice's whole prediction.
@@ -283,7 +284,7 @@ const int kForwardShipped = kForwardVariantCount
                          options)                                                                           \
   make_variant<Layout<lanes, per, channels>, BackwardMemory<Layout<lanes, per, channels>, sliced, options>, \
                BackwardMemory<Layout<lanes, per, channels>, sliced, OptionsOf<options, 4>::Type>>(          \
-      options::kTeam, sliced, threads, blocks, blocks32, busy, alone),
+      options::kTeam, sliced, threads, blocks, blocks32, busy, alone, false, options::kOdd),
 const Variant kBackwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };

@@ -22,6 +22,7 @@ struct Variant {
   int busy, alone;
   bool constant;  // for a constant B or C: of any count of states up to its slice
   bool halves;    // for rows that are `halves` (BackwardArguments) alone
+  bool odd;       // for 16-bit rows that are not
 };
 
 struct Choice {

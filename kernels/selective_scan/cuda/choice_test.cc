@@ -41,7 +41,8 @@ TEST(Choice, ManyStatesOfFewChannelsTakeMoreLanes) {
   EXPECT_EQ(forward(2, 2048, 128, kPascal), "scankit_forward_any");  // too little shared memory
 }
 
-// Two, four or no warps share channels, as those are few or many; 16-bit rows at 8-byte places alone.
+// Two, four or no warps share channels, as those are few or many; 16-bit rows alone, and those at odd places by
+// variants of their own.
 TEST(Choice, ManyStatesAreLoopedOverByTeamsWhereChannelsAreFew) {
   Choice choice;
   const auto team = [&](int batch, int dim, int states, bool halves, DType dtype = DType::BF16) {
@@ -51,6 +52,7 @@ TEST(Choice, ManyStatesAreLoopedOverByTeamsWhereChannelsAreFew) {
     const Variant& v = kBackwardVariants[choice.variant];
     EXPECT_TRUE(v.sliced);
     EXPECT_EQ(v.halves, halves && dtype != DType::F32);
+    EXPECT_EQ(v.odd, !halves && dtype != DType::F32);
     EXPECT_EQ(choice.warps % v.team, 0);
     return v.team;
   };
@@ -59,7 +61,8 @@ TEST(Choice, ManyStatesAreLoopedOverByTeamsWhereChannelsAreFew) {
   EXPECT_EQ(team(1, 768, 32, true), 2);
   EXPECT_EQ(team(2, 2048, 128, true), 4);
   EXPECT_EQ(team(1, 768, 256, true), 4);
-  EXPECT_EQ(team(2, 2048, 128, false), 1);
+  EXPECT_EQ(team(8, 2048, 64, false), 1);
+  EXPECT_EQ(team(2, 2048, 128, false), 4);
   EXPECT_EQ(team(2, 2048, 128, true, DType::F32), 1);
 }
 

@@ -225,6 +225,8 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   arguments.halves = is_aligned(backward, 8);
   if (variant.halves && (!arguments.halves || c.dtype == DType::F32))
     return refuse(message, "this CUDA variant takes 16-bit rows at 8-byte places", "choose another");
+  if (variant.odd && c.dtype == DType::F32)
+    return refuse(message, "this CUDA variant takes 16-bit rows", "choose another");
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
     if (takes_states(backward) && !add_states(choice, states_choice, &arguments, plan, message)) return false;

@@ -21,6 +21,7 @@ struct Plain {
   static constexpr bool kConstant = false;     // B, C or both are constant (constant.cuh)
   static constexpr bool kPacked = false;       // a block has one of several packed sequences (packed.cuh)
   static constexpr int kTeam = 1;              // warps that share channels, not states (state_slices.cuh)
+  static constexpr bool kOdd = false;          // state_slices.cuh, for rows that start anywhere
 };
 
 // A candidate's (tune_forward.def).
@@ -43,6 +44,12 @@ struct TwoWarps : Plain {
 };
 struct FourWarps : Plain {
   static constexpr int kTeam = 4;
+};
+struct Odd : Plain {
+  static constexpr bool kOdd = true;
+};
+struct OddFourWarps : FourWarps {
+  static constexpr bool kOdd = true;
 };
 // A candidate's (tune_backward.def).
 struct EightWarps : Plain {
@@ -215,6 +222,7 @@ template <int kChannels, class O>
 struct BackwardMemory<Layout<1, 16, kChannels>, false, O> : StateLoopMemory<kChannels> {
   using Base = StateLoopMemory<kChannels>;
   static constexpr int kFewestWarps = 1, kSpanTiles = 1, kTeam = 1;
+  static constexpr bool kAnyPlaces = false;  // rows start at 8-byte places
   static constexpr int kAddresses = Base::kProjections;
   static constexpr int kBlock = kAddresses + 2 * 16 * 4 * 2;
   static constexpr int kRaw =
@@ -229,6 +237,7 @@ template <int kChannels, class O>
 struct BackwardMemory<Layout<1, 16, kChannels>, true, O> : StateLoopMemory<kChannels> {
   using Base = StateLoopMemory<kChannels>;
   static constexpr int kTeam = O::kTeam, kFewestWarps = kTeam, kSpanTiles = 1;
+  static constexpr bool kAnyPlaces = O::kOdd;
   static constexpr int kBlock = kTeam * Base::kProjections;  // a slice for each warp of a team
   static constexpr int kRaw = Base::kTable + 9 * kChannels * 8 * 2;
   static constexpr int kWarp = kRaw + 7 * kChannels * 128;

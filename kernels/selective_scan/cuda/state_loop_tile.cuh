@@ -9,6 +9,26 @@
 // kept of a state from tile to tile, and the sums that leave the block.
 namespace scankit::selective_scan {
 
+// Pieces of 16-bit rows that start anywhere: load_eight and store_eight without their vectors, which take
+// registers.
+template <class T>
+SCANKIT_DEVICE void load_any(Eight<T>& e, const char* p, int count) {
+  if (count > 8) return load_words(e, p);
+  const auto* halves = reinterpret_cast<const unsigned short*>(p);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const unsigned low = 2 * i < count ? halves[2 * i] : 0u,
+                   high = 2 * i + 1 < count ? halves[2 * i + 1] : 0u;
+    e.w[i] = low | high << 16;
+  }
+}
+SCANKIT_DEVICE void store_any(char* p, const unsigned (&w)[4], int count) {
+  auto* halves = reinterpret_cast<unsigned short*>(p);
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (i < count) halves[i] = static_cast<unsigned short>(w[i / 2] >> (16 * (i & 1)));
+}
+
 template <class T, class L, class M_>
 struct StateLoopTile {
   using M = M_;
@@ -87,44 +107,57 @@ struct StateLoopTile {
   // A lane's four states of a channel before the tile that is asked for.
   SCANKIT_DEVICE float* start(int i) const { return own + M::kStart + i * 128 + lane * 4; }
 
+  // Where rows start: at 16-byte places, at 8-byte ones, or anywhere.
+  enum Places { kWhole, kHalves, kAny };
+
   // Asks for all that the tile at `step` reads. A lane asks for what it reads itself, and a thread for the
-  // pieces of B and C that it stages: wait_for_copies alone makes them safe to read.
-  template <bool kAligned>
+  // pieces of B and C that it stages: wait_for_copies alone makes them safe to read. What starts anywhere comes
+  // through registers at once, since cp.async needs aligned addresses.
+  template <Places kPlaces>
   SCANKIT_DEVICE static void copy(float* to, const char* from, int count) {
-    if constexpr (kAligned)
+    if constexpr (kPlaces == kWhole) {
       copy_16_bytes(to, from, count > 0);
-    else
+    } else if constexpr (kPlaces == kHalves) {
       copy_halves(to, from, count);
+    } else {
+      Eight<T> e;
+      // Whichever of the two nvcc spills nothing for.
+      if constexpr (M::kTeam == 1)
+        load_any(e, from, count);
+      else
+        load_eight(e, from, count);
+      *reinterpret_cast<uint4*>(to) = make_uint4(e.w[0], e.w[1], e.w[2], e.w[3]);
+    }
   }
-  template <bool kAligned>
+  template <Places kPlaces>
   SCANKIT_DEVICE void ask_rows(int step) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int count = lanes.count(i, step);
-      copy<kAligned>(raw(kDout, i, step), piece(g.dout, kDout, i, step), count);
-      copy<kAligned>(raw(kU, i, step), piece(c.u, kU, i, step), count);
-      copy<kAligned>(raw(kDelta, i, step), piece(c.delta, kDelta, i, step), count);
+      copy<kPlaces>(raw(kDout, i, step), piece(g.dout, kDout, i, step), count);
+      copy<kPlaces>(raw(kU, i, step), piece(c.u, kU, i, step), count);
+      copy<kPlaces>(raw(kDelta, i, step), piece(c.delta, kDelta, i, step), count);
       if (c.z.data == nullptr) continue;
-      copy<kAligned>(raw(kZ, i, step), piece(c.z, kZ, i, step), count);
-      copy<kAligned>(raw(kOut, i, step), piece(g.out, kOut, i, step), count);
+      copy<kPlaces>(raw(kZ, i, step), piece(c.z, kZ, i, step), count);
+      copy<kPlaces>(raw(kOut, i, step), piece(g.out, kOut, i, step), count);
     }
   }
-  template <bool kAligned>
+  template <Places kPlaces>
   SCANKIT_DEVICE void ask(int step) const {
-    ask_rows<kAligned>(step);
+    ask_rows<kPlaces>(step);
     for (int piece = threadIdx.x; piece < Staged::kCount; piece += blockDim.x) {
       const char* from = projection(piece);
-      copy<kAligned>(raw_projection(piece), from + step * T::kSize,
-                     from != nullptr ? c.length - step - piece % 4 * 8 : 0);
+      copy<kPlaces>(raw_projection(piece), from + step * T::kSize,
+                    from != nullptr ? c.length - step - piece % 4 * 8 : 0);
     }
     if (step > 0) ask_start(step);
     commit_copies();
   }
   SCANKIT_DEVICE void ask_for(int step) const {
     if (p.aligned)
-      ask<true>(step);
+      ask<kWhole>(step);
     else
-      ask<false>(step);
+      ask<kHalves>(step);
   }
   // The states before a tile. They may be at odd places.
   SCANKIT_DEVICE void ask_start(int step) const {
@@ -156,12 +189,13 @@ struct StateLoopTile {
     const unsigned w[4] = {v.x, v.y, v.z, v.w};
     T::unpack(w, to);
   }
-  // Rounds eight values and writes those that exist, as one 16-byte or two 8-byte stores: `halves` promises
-  // the places.
+  // Rounds eight values and writes those that exist, as one 16-byte or two 8-byte stores where the places are
+  // known.
   SCANKIT_DEVICE void store(char* to, const float (&v)[8], int i, int step) const {
     const int count = lanes.count(i, step);
     unsigned w[4];
     T::pack(v, w);
+    if constexpr (M::kAnyPlaces) return store_any(to, w, count);
     if (p.aligned) {
       if (count > 0) *reinterpret_cast<uint4*>(to) = make_uint4(w[0], w[1], w[2], w[3]);
       return;

@@ -5,6 +5,8 @@
 // The backward that loops over the states (state_loop_backward.cuh), of more than 16: in slices of 16. The
 // element-wise work of a tile is done once; dt, w, dy, s and r stay in registers for all slices.
 //
+// Copies need rows at 8-byte places; with O::kOdd rows may start anywhere, and come through registers.
+//
 // Where channels are few, a team of O::kTeam warps has the same eight channels, and a round is a slice for each
 // of its warps. All of them have dt, w and dy; s and r are added up by the first one, which writes all that
 // belongs to an element. A round has two barriers: behind the scan, and behind what was staged for the next
@@ -19,7 +21,8 @@ struct StateSlicesBackward : StateLoopBackward<T, L, BackwardMemory<L, true, O>>
   using Loop::p, Loop::g, Loop::c, Loop::lanes, Loop::memory, Loop::own, Loop::lane;
   using Loop::slab, Loop::slab_row, Loop::put_channel, Loop::stage, Loop::raw_projection, Loop::kept,
       Loop::state_at, Loop::A_at;
-  using typename Loop::M, typename Loop::Quarter, typename Loop::Staged, typename Loop::Steps;
+  using typename Loop::M, typename Loop::Quarter, typename Loop::Staged, typename Loop::Steps,
+      typename Loop::Places;
   static constexpr int kTeam = M::kTeam, kSlice = 16;
   static_assert((kTeam & (kTeam - 1)) == 0);
 
@@ -45,22 +48,24 @@ struct StateSlicesBackward : StateLoopBackward<T, L, BackwardMemory<L, true, O>>
 
   // Asks for what the round at `step` reads: B and C, and with a tile's first round its rows. The states that it
   // starts from are brought to L2.
-  template <bool kAligned>
+  template <Places kPlaces>
   SCANKIT_DEVICE void ask(int round, int step) const {
-    if (round == 0) Loop::template ask_rows<kAligned>(step);
+    if (round == 0) Loop::template ask_rows<kPlaces>(step);
     for (int piece = threadIdx.x; piece < kTeam * Staged::kCount; piece += blockDim.x) {
       const int slice = round * kTeam + piece / Staged::kCount, state = slice * kSlice + piece / 4 % kSlice;
       const char* from = Staged::place_of(c, lanes.place, piece % Staged::kCount, slice);
-      Loop::template copy<kAligned>(raw_projection(piece), from + step * Index{T::kSize},
-                                    state < c.states ? c.length - step - piece % 4 * 8 : 0);
+      Loop::template copy<kPlaces>(raw_projection(piece), from + step * Index{T::kSize},
+                                   state < c.states ? c.length - step - piece % 4 * 8 : 0);
     }
     commit_copies();
   }
   SCANKIT_DEVICE void ask_for(int round, int step) const {
-    if (p.aligned)
-      ask<true>(round, step);
+    if constexpr (M::kAnyPlaces)
+      ask<Loop::kAny>(round, step);
+    else if (p.aligned)
+      ask<Loop::kWhole>(round, step);
     else
-      ask<false>(round, step);
+      ask<Loop::kHalves>(round, step);
     if (step == 0) return;
     const int state = first_state(round);
 #pragma unroll
@@ -199,31 +204,51 @@ struct StateSlicesBackward : StateLoopBackward<T, L, BackwardMemory<L, true, O>>
     find_channels(lanes.place, p.tiling, L::kWarpChannels, kTeam);
   }
 
+  // What the first round, of the tile at `last`, reads.
+  SCANKIT_DEVICE void begin(int last) const {
+    const float zero[kCount] = {};
+    add_to<false>(kOfD, zero), add_to<false>(kOfBias, zero);
+    ask_for(0, last);
+    Kept first;
+    load(first, 0, last, true);
+    put(first);
+    wait_for_copies();
+    stage();
+    __syncthreads();
+  }
+  SCANKIT_DEVICE void put_channel_sums() const {
+    if (!leads()) return;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (g.dD != nullptr) put_channel(lane % 2 == 0 ? sum_of(kOfD, i) : 0.0f, p.dD, i);
+      if (g.ddelta_bias != nullptr) put_channel(lane % 2 == 0 ? sum_of(kOfBias, i) : 0.0f, p.dbias, i);
+    }
+  }
+  // A tile's dt, w and dy, and its part of dD.
+  SCANKIT_DEVICE void begin_tile(Steps& now, int step) {
+    find_again();
+    float dD[kCount] = {};
+    Loop::prologue(now, dD, step, leads());
+    add_to<true>(kOfD, dD);
+  }
+  // The tile's last round is done: du, ddelta, and the bias's gradient.
+  SCANKIT_DEVICE void end_tile(Steps& now, int step) const {
+    if constexpr (kTeam > 1) take_over(now);
+    float dbias[kCount] = {};
+    Loop::epilogue(now, dbias, step);
+    add_to<true>(kOfBias, dbias);
+  }
+
   // As Loop::run, round after round in each tile; never cut.
   SCANKIT_DEVICE void run() {
     if (lanes.q == 0) Loop::find_sequences();
     __syncwarp();
     const int last = (static_cast<int>(tile_count(c.length)) - 1) * kTile;
     const int rounds = (c.states + kTeam * kSlice - 1) / (kTeam * kSlice);
-    {
-      const float zero[kCount] = {};
-      add_to<false>(kOfD, zero), add_to<false>(kOfBias, zero);
-      ask_for(0, last);
-      Kept first;
-      load(first, 0, last, true);
-      put(first);
-      wait_for_copies();
-      stage();
-      __syncthreads();
-    }
+    begin(last);
     for (int step = last; step >= 0; step -= kTile) {
       Steps now;
-      find_again();
-      {
-        float dD[kCount] = {};
-        Loop::prologue(now, dD, step, leads());
-        add_to<true>(kOfD, dD);
-      }
+      begin_tile(now, step);
       for (int round = 0; round < rounds; ++round) {
         const bool ends = round + 1 == rounds, more = !ends || step > 0;
         const int next = ends ? 0 : round + 1, next_step = ends ? step - kTile : step;
@@ -252,22 +277,14 @@ struct StateSlicesBackward : StateLoopBackward<T, L, BackwardMemory<L, true, O>>
         put_sums(round, step);
         if (ends && leads()) {
           put(kept_next);
-          if constexpr (kTeam > 1) take_over(now);
-          float dbias[kCount] = {};
-          Loop::epilogue(now, dbias, step);
-          add_to<true>(kOfBias, dbias);
+          end_tile(now, step);
           kept_next = {};
         }
         __syncthreads();
         if (!ends || !leads()) put(kept_next);
       }
     }
-    if (!leads()) return;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if (g.dD != nullptr) put_channel(lane % 2 == 0 ? sum_of(kOfD, i) : 0.0f, p.dD, i);
-      if (g.ddelta_bias != nullptr) put_channel(lane % 2 == 0 ? sum_of(kOfBias, i) : 0.0f, p.dbias, i);
-    }
+    put_channel_sums();
   }
 };
 

@@ -72,6 +72,20 @@ SCANKIT_DEVICE unsigned load_pair(const unsigned* word, int i, int count) {
   return low ? halves[0] : high ? static_cast<unsigned>(halves[1]) << 16 : 0u;
 }
 
+// Eight 16-bit elements of a row at any place, of which all and, at an odd one, the element after them exist. At an
+// odd element the words start one element early: five words, of which the funnel shift makes four. The first
+// one may begin with the half before the row: an allocation starts at a word.
+template <class T>
+SCANKIT_DEVICE void load_words(Eight<T>& e, const char* p) {
+  const int odd = (misalignment(p) & 2) / 2;
+  const auto* words = reinterpret_cast<const unsigned*>(p - 2 * odd);
+  unsigned from[5];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) from[i] = words[i < 4 ? i : 3 + odd];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) e.w[i] = __funnelshift_r(from[i], from[i + 1], 16 * odd);
+}
+
 // Reads the first `count` of eight elements (any count: 0 and less read nothing, 8 and more all) and makes
 // the others 0. At places that are not 16-byte aligned, 16-bit elements come as aligned words and are
 // shifted into place, with five loads instead of eight.
@@ -90,20 +104,11 @@ SCANKIT_DEVICE void load_eight(Eight<T>& e, const char* p, int count) {
     const uint2 low = reinterpret_cast<const uint2*>(p)[0], high = reinterpret_cast<const uint2*>(p)[1];
     e.w[0] = low.x, e.w[1] = low.y, e.w[2] = high.x, e.w[3] = high.y;
   } else {
-    // At an odd element the words start one element early: `from` has five words, of which the funnel
-    // shift makes four. At an even one the fifth word is not used.
+    // As load_words, and where that would read behind the row, a test for each half.
     const int odd = (misalignment(p) & 2) / 2;
     const auto* words = reinterpret_cast<const unsigned*>(p - 2 * odd);
     unsigned from[5];
-    if (count >= 8 + odd) {
-      // Whole words of the row, which need no test. The first one may begin with the half before the row: an
-      // allocation starts at a word.
-#pragma unroll
-      for (int i = 0; i < 5; ++i) from[i] = words[i < 4 ? i : 3 + odd];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) e.w[i] = __funnelshift_r(from[i], from[i + 1], 16 * odd);
-      return;
-    }
+    if (count >= 8 + odd) return load_words(e, p);
 #pragma unroll
     for (int i = 0; i < 5; ++i)
       from[i] = i < 4 + odd ? load_pair(words + i, 2 * i - odd, count > 8 ? 8 : count) : 0u;
