@@ -270,7 +270,7 @@ def main():
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     tree, build = prepared(work)
-    total = noticed_total = 0
+    total = noticed_total = used = 0
     for group, (patterns, programs) in GROUPS.items():
         if options.only and group != options.only:
             continue
@@ -291,9 +291,10 @@ def main():
         if options.list:
             print(f"{group}: {count} mutants in {len(sources)} files")
             continue
-        # Edits of equal text in different files are different mutants.
-        for n, (path, edit) in enumerate(every, 1):
+        # A number is of one mutant of one group: those of the groups before are still in the sources.
+        for n, (path, edit) in enumerate(every, used + 1):
             number[edit] = n
+        used += len(every)
         compiled(tree, build, chosen, number, programs)
         start = time.monotonic()
         if notices(build, programs, 0, 600, {}):
