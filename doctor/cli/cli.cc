@@ -73,12 +73,8 @@ std::string check_module(const std::string& name) {
   return start ? say("expected a module name") : "";
 }
 
-// Options that doctor and snapshot share.
+// Options that doctor and snapshot share; --python is not among them, because doctor takes several.
 void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
-  command
-      .add_option("--python", options.python,
-                  say("the Python to look at [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
-      ->type_name("PATH");
   command.add_option("--module", options.modules, say("module under diagnosis; repeat for several"))
       ->type_name("NAME")
       ->delimiter(',')
@@ -171,8 +167,11 @@ void add_other_inputs(CLI::App& command, DoctorOptions& options) {
       ->excludes("--module")
       ->excludes("--sources")
       ->excludes("--import");
-  command.add_option("--from", options.from, say("diagnose a stored snapshot (- for standard input)"))
-      ->type_name("SNAPSHOT");
+  command
+      .add_option("--from", options.snapshots,
+                  say("diagnose a stored snapshot (- for standard input); repeat for several"))
+      ->type_name("SNAPSHOT")
+      ->allow_extra_args(false);
   command
       .add_option("--log", options.log,
                   say("explain this error log (- for standard input), with or without --from"))
@@ -221,6 +220,28 @@ void add_snapshot_outputs(CLI::App& command, DoctorOptions& options) {
   command.add_flag("--redact", options.environment.redact, redact_help());
 }
 
+// What cannot be done for several environments at once, because it is one file or is about one of them.
+void check_several(const DoctorOptions& options) {
+  if (!options.axes.torch.empty())
+    throw CLI::ValidationError(say("with --torch, give all versions in one --python, such as 3.9,3.11"));
+  for (const auto& [given, name] : {std::pair{!options.show.reports.empty(), "--report"},
+                                    {!options.snapshot.empty(), "--snapshot"},
+                                    {!options.log.empty(), "--log"}})
+    if (given)
+      throw CLI::ValidationError(
+          say("{} is for one environment; run `scankit doctor` once for each, or use --json", name));
+}
+
+int run_as_asked(DoctorOptions& options) {
+  if (options.pythons.size() + options.snapshots.size() > 1) {
+    check_several(options);
+    return run_doctors(options);
+  }
+  if (!options.pythons.empty()) options.environment.python = options.pythons.front();
+  if (!options.snapshots.empty()) options.from = options.snapshots.front();
+  return options.axes.torch.empty() ? run_doctor(options) : run_matrix(options);
+}
+
 void add_doctor(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command = app.add_subcommand("doctor", say("find out why an import fails"));
@@ -233,6 +254,13 @@ void add_doctor(CLI::App& app, int& exit_status) {
                                {kExitInconclusive, say("inconclusive, or nothing to check")}},
                   .trailing = {}});
   begin_group(*command, group_of_input());
+  command
+      ->add_option(
+          "--python", options->pythons,
+          say("the Python to look at [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]; repeat for "
+              "several"))
+      ->type_name("PATH")
+      ->allow_extra_args(false);
   add_environment_options(*command, options->environment);
   options->environment.linked = true;
   command->add_flag("--all", options->environment.all,
@@ -255,7 +283,7 @@ void add_doctor(CLI::App& app, int& exit_status) {
   command->callback([options, &exit_status] {
     check_show_options(options->show);
     options->target.gpus = gpus_in(options->target.gpus);
-    exit_status = options->axes.torch.empty() ? run_doctor(*options) : run_matrix(*options);
+    exit_status = run_as_asked(*options);
   });
 }
 
@@ -273,6 +301,10 @@ void add_snapshot(CLI::App& app, int& exit_status) {
                   .statuses = {},
                   .trailing = {}});
   begin_group(*command, group_of_input());
+  command
+      ->add_option("--python", options->environment.python,
+                   say("the Python to look at [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
+      ->type_name("PATH");
   add_environment_options(*command, options->environment);
   auto* never = command->add_flag_callback(
       "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },

@@ -67,12 +67,25 @@ struct DoctorOptions {
   AxisOptions axes;          // --torch, --cuda, --glibc
   std::string log;           // an error log, "-" for standard input; "" for none
   std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
+  std::vector<std::string> pythons, snapshots;  // as given; of one, `environment.python` or `from` has it
   bool allow_empty = false;
   std::string snapshot;  // where to write the facts that the answer rests on; "" for nowhere
   ShowOptions show;
 };
+// What was found out about one environment. `status` is the exit status that this alone means.
+struct Diagnosis {
+  Report report;
+  std::vector<Message> notes;
+  int status = 0;
+  bool abandoned = false;  // as in Facts
+};
+// An Error if there is nothing to judge: a Python or a snapshot that cannot be read.
+Result<Diagnosis> diagnosis_for(const DoctorOptions& options);
+// The end of a command; leaves the process at once where a thread was abandoned.
+int leave(int status, bool abandoned);
 int run_doctor(const DoctorOptions& options);
-int run_matrix(const DoctorOptions& options);  // where axes.torch is given
+int run_doctors(const DoctorOptions& options);  // each of `pythons` or `snapshots` by itself
+int run_matrix(const DoctorOptions& options);   // where axes.torch is given
 
 struct SnapshotOptions {
   EnvironmentOptions environment;

@@ -90,24 +90,14 @@ int exit_status_of(const Report& report, const std::string& fail_on, int found, 
   return empty || report.verdict == Verdict::Unknown ? kExitInconclusive : kExitClean;
 }
 
-int run_doctor(const DoctorOptions& given) {
+Result<Diagnosis> diagnosis_for(const DoctorOptions& given) {
   DoctorOptions options = given;
   // --root must be an unpacked image; its own links are resolved once, before anything is
   // opened below it.
   if (!options.environment.root.empty()) {
-    auto root = root_folder(options.environment.root);
-    if (!root) {
-      report_error(root.error(), options.environment.redact);
-      return kExitUsage;
-    }
-    options.environment.root = *std::move(root);
+    SCANKIT_TRY(options.environment.root, root_folder(options.environment.root));
   }
-  auto found = facts_for(options);
-  if (!found) {
-    report_error(found.error(), options.environment.redact);
-    return kExitUsage;
-  }
-  Facts facts = *std::move(found);
+  SCANKIT_TRY(Facts facts, facts_for(options));
   // Redaction comes before judgement, so that no text of a finding can contain what was removed.
   if (options.environment.redact) {
     facts.snapshot = redacted(facts.snapshot, own_names());
@@ -116,20 +106,33 @@ int run_doctor(const DoctorOptions& given) {
   // After redaction: a described GPU or driver is the user's own input.
   describe_target(options.target, facts.snapshot);
   read_observations(facts.snapshot);
-  const Report report = diagnose(std::move(facts.snapshot));
-  const int findings = exit_status_of(report, options.show.fail_on, kExitFindings, options.allow_empty);
-  // The reports contain an exit status, so it is decided before they are written; a failure to write
-  // them may raise it.
-  const int shown =
-      show(doctor_views(report, first_that_counts({facts.status, findings})), options.show, facts.notes);
-  const int stored = write_snapshot(report.snapshot, options.snapshot);
-  const int status = first_that_counts({facts.status, shown, stored, findings});
-  // See Facts::abandoned.
-  if (facts.abandoned) {
+  Diagnosis made{.report = diagnose(std::move(facts.snapshot)),
+                 .notes = std::move(facts.notes),
+                 .abandoned = facts.abandoned};
+  const int findings = exit_status_of(made.report, options.show.fail_on, kExitFindings, options.allow_empty);
+  made.status = first_that_counts({facts.status, findings});
+  return made;
+}
+
+int leave(int status, bool abandoned) {
+  if (abandoned) {
     std::cout.flush();
     ::_exit(status);
   }
   return status;
+}
+
+int run_doctor(const DoctorOptions& options) {
+  const auto made = diagnosis_for(options);
+  if (!made) {
+    report_error(made.error(), options.environment.redact);
+    return kExitUsage;
+  }
+  // The reports contain an exit status, so it is decided before they are written; a failure to write
+  // them may raise it.
+  const int shown = show(doctor_views(made->report, made->status), options.show, made->notes);
+  const int stored = write_snapshot(made->report.snapshot, options.snapshot);
+  return leave(first_that_counts({shown, stored, made->status}), made->abandoned);
 }
 
 // The message about an environment that cannot be used goes to standard error; the snapshot is

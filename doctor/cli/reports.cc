@@ -88,15 +88,19 @@ int write_report_files(const std::vector<std::string>& wishes,
   return status;
 }
 
+TextStyle text_style(const ShowOptions& options) {
+  return {.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
+          .ascii = !locale_is_utf8(variable),
+          .verbose = options.verbose,
+          .quiet = options.quiet};
+}
+
 int show(const Views& views, const ShowOptions& options, const std::vector<Message>& notes) {
   const auto wanted = format_on_stdout(options.reports);
   if (wanted || options.json) {
     std::cout << render(wanted.value_or("json"), views, options.verbose);
   } else {
-    const TextStyle style{.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
-                          .ascii = !locale_is_utf8(variable),
-                          .verbose = options.verbose,
-                          .quiet = options.quiet};
+    const TextStyle style = text_style(options);
     if (!options.quiet)
       for (const Message& note : notes) std::cout << plain(tr(note), style.ascii) << "\n";
     std::cout << views.text(style);

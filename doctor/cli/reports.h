@@ -31,6 +31,9 @@ void add_show_options(CLI::App& command, ShowOptions& options, int status);
 void add_look_options(CLI::App& command, ShowOptions& options);  // of these --color, -v and -q
 void check_show_options(const ShowOptions& options);  // throws CLI::ValidationError where they clash
 
+// What --color, -v and -q, the terminal and the locale make of a text on standard output.
+TextStyle text_style(const ShowOptions& options);
+
 // Prints the answer, writes the reports, and returns the exit status of printing and writing alone. At most one thing is printed
 // on standard output: a report that asked for it, the JSON or the text. The notes belong to the text alone.
 int show(const Views& views, const ShowOptions& options, const std::vector<Message>& notes = {});
