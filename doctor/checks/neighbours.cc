@@ -11,7 +11,6 @@
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
-#include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/known_packages.h"
 
@@ -215,18 +214,6 @@ std::string wanted_owner(const SharedPackage& shared) {
   return usual;
 }
 
-// Uninstalling one removes files of the other, so that this is installed again.
-std::string put_right(const Snapshot& snapshot, const std::vector<std::string>& others,
-                      const std::string& keep) {
-  const Python& python = snapshot.python.value;
-  const std::string program = shell_quoted(python.requested.empty() ? python.executable : python.requested);
-  if (python.has_pip)
-    return program + " -m pip uninstall -y " + shell_line(others) + " && " + program +
-           " -m pip install --force-reinstall --no-deps " + shell_quoted(keep);
-  return "uv pip uninstall --python " + program + " " + shell_line(others) + " && uv pip install --python " +
-         program + " --reinstall --no-deps " + shell_quoted(keep);
-}
-
 Fix repair_of(const Snapshot& snapshot, const SharedPackage& shared) {
   if (shared.owners.size() < 2)
     return Advice{message("uninstall the distribution that {} belongs to", path_dirname(shared.file))};
@@ -236,8 +223,7 @@ Fix repair_of(const Snapshot& snapshot, const SharedPackage& shared) {
     if (owner != name) others.push_back(owner);
   const Distribution* kept = installed(snapshot, name);
   const std::string keep = kept == nullptr || kept->version.empty() ? name : name + "==" + kept->version;
-  return shell_advice(message("uninstall {}, then install {} again", join(others), keep),
-                      put_right(snapshot, others, keep));
+  return KeepOnly{keep, others};
 }
 
 // The import that ended inside the package, in a file of the one or of the other.
@@ -254,6 +240,40 @@ const Observation* ended_inside(const Snapshot& snapshot, const SharedPackage& s
   return found;
 }
 
+// The import that fails because the copy that is found lacks the name. Known from the files, where nothing was
+// imported; an import that worked shows that the files were misread.
+std::optional<std::size_t> lacking_import(const Snapshot& snapshot, const SharedPackage& shared) {
+  const auto& imports = snapshot.packages.value.imports;
+  for (std::size_t i = 0; i < imports.size(); ++i) {
+    if (imports[i].target_package != shared.package || imports[i].when != "import" || !imports[i].reached ||
+        !imports[i].caught.empty())
+      continue;
+    const Observation* whole = seen_package(snapshot, imports[i].package);
+    if ((whole == nullptr || whole->outcome != "ok") && offering(snapshot, i).offer == Offer::No) return i;
+  }
+  return std::nullopt;
+}
+
+// Says what the two copies break, if they break anything: an import that was seen to end there, or one that the
+// files show to fail.
+void add_harm(const Snapshot& snapshot, const SharedPackage& shared, Finding& finding) {
+  if (const Observation* seen = ended_inside(snapshot, shared)) {
+    const auto at = std::to_string(seen - snapshot.observations.value.data());
+    finding.module = seen->variant == "package" ? seen->module : shared.package;
+    finding.summary = message("{}; `import {}` ends at {} with {}: {}", finding.summary, seen->module,
+                              seen->raised_at, seen->exception, seen->message);
+    finding.evidence.push_back({"/observations/value/" + at + "/raised_at", seen->raised_at});
+    finding.circumstances = {Circumstance::EndedImport};
+  } else if (const auto at = lacking_import(snapshot, shared)) {
+    const PackageImport& import = snapshot.packages.value.imports[*at];
+    finding.module = import.package;
+    finding.summary = message("{}; `import {}` reaches `{}` ({}), which is not in it", finding.summary,
+                              import.package, import_statement(import), import_place(import));
+    finding.evidence.push_back({"/packages/value/imports/" + std::to_string(*at) + "/file", import.file});
+    finding.circumstances = {Circumstance::LacksImportedName};
+  }
+}
+
 CheckResult packages_installed_once(const Snapshot& snapshot) {
   CheckResult result;
   const auto& all = snapshot.packages.value.shared;
@@ -268,14 +288,7 @@ CheckResult packages_installed_once(const Snapshot& snapshot) {
     if (!all[i].hidden.empty()) finding.evidence.push_back({pointer + "/hidden", all[i].hidden});
     for (std::size_t k = 0; k < all[i].records.size(); ++k)
       finding.evidence.push_back({pointer + "/records/" + std::to_string(k), all[i].records[k]});
-    if (const Observation* seen = ended_inside(snapshot, all[i])) {
-      const auto at = std::to_string(seen - snapshot.observations.value.data());
-      finding.module = seen->variant == "package" ? seen->module : all[i].package;
-      finding.summary = message("{}; `import {}` ends at {} with {}: {}", finding.summary, seen->module,
-                                seen->raised_at, seen->exception, seen->message);
-      finding.evidence.push_back({"/observations/value/" + at + "/raised_at", seen->raised_at});
-      finding.circumstances = {Circumstance::EndedImport};
-    }
+    add_harm(snapshot, all[i], finding);
     result.findings.push_back(std::move(finding));
   }
   return result;

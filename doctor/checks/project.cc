@@ -84,16 +84,8 @@ Message who_builds(const ProjectModule& module) {
 }
 
 std::vector<Fix> repairs_of(const Snapshot& snapshot, const ProjectModule& module) {
-  const Python& python = snapshot.python.value;
-  const std::string program = shell_quoted(python.requested.empty() ? python.executable : python.requested);
-  const std::string install =
-      python.has_pip ? program + " -m pip install" : "uv pip install --python " + program;
   Fix build = Advice{message("build {} from the sources of {}", module.module, module.built_by)};
-  if (!module.setup.empty()) {
-    const std::string folder = path_dirname(module.setup);
-    build = shell_advice(message("build it in {}", folder),
-                         install + " --no-build-isolation " + shell_quoted(folder));
-  }
+  if (!module.setup.empty()) build = BuildProject{path_dirname(module.setup), module.module};
   return module_or(snapshot, module.module, std::move(build));
 }
 

@@ -72,6 +72,13 @@ struct RebuildPackage {
   std::string project;  // an editable install: the folder of its sources, which no index has
   std::vector<std::pair<std::string, std::string>> environment;  // what its set-up script reads
 };  // from its sources, against the torch that is installed
+struct BuildProject {
+  std::string folder, module;
+};  // the user's own sources, for their compiled module, against the torch that is installed
+struct KeepOnly {
+  std::string requirement;          // installed again: what is uninstalled took files of it along
+  std::vector<std::string> others;  // distributions
+};                                  // of several distributions that write the same files
 struct RemoveShadow {
   std::string path, module;
 };  // moved into the backup, never deleted
@@ -84,8 +91,8 @@ struct ImportTorchFirst {
 struct Advice {
   Message text;
 };  // nothing a program can do
-using Fix = std::variant<InstallModule, InstallModelPackage, InstallPackages, RebuildPackage, RemoveShadow,
-                         SetEnvironment, ImportTorchFirst, Advice>;
+using Fix = std::variant<InstallModule, InstallModelPackage, InstallPackages, RebuildPackage, BuildProject,
+                         KeepOnly, RemoveShadow, SetEnvironment, ImportTorchFirst, Advice>;
 
 struct FileLine {
   std::string file;   // as the user named it

@@ -115,6 +115,11 @@ struct CleanFix {
     clean(fix.project);
     for (auto& [name, value] : fix.environment) clean(value);
   }
+  void operator()(BuildProject& fix) const { clean(fix.folder); }
+  void operator()(KeepOnly& fix) const {
+    clean(fix.requirement);
+    for (std::string& text : fix.others) clean(text);
+  }
   void operator()(RemoveShadow& fix) const { clean(fix.path); }
   void operator()(SetEnvironment& fix) const { clean(fix.value); }
   void operator()(ImportTorchFirst&) const {}

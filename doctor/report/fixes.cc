@@ -29,6 +29,8 @@ struct FixKind {
   std::string_view operator()(const InstallModelPackage&) const { return "install_package"; }
   std::string_view operator()(const InstallPackages&) const { return "install_packages"; }
   std::string_view operator()(const RebuildPackage&) const { return "rebuild_package"; }
+  std::string_view operator()(const BuildProject&) const { return "build_project"; }
+  std::string_view operator()(const KeepOnly&) const { return "keep_only"; }
   std::string_view operator()(const RemoveShadow&) const { return "remove_shadow"; }
   std::string_view operator()(const SetEnvironment&) const { return "set_environment"; }
   std::string_view operator()(const ImportTorchFirst&) const { return "import_torch_first"; }
@@ -57,6 +59,12 @@ struct Sentence {
                                      fix.distribution, fix.version)
                                : say("rebuild {} in {}", fix.distribution, fix.project);
   }
+  std::string operator()(const BuildProject& fix) const {
+    return say("build {} in {}", fix.module, fix.folder);
+  }
+  std::string operator()(const KeepOnly& fix) const {
+    return say("uninstall {}, then install {} again", join(fix.others), fix.requirement);
+  }
   std::string operator()(const RemoveShadow& fix) const { return say("move away {}", fix.path); }
   std::string operator()(const SetEnvironment& fix) const {
     return fix.value.empty() ? say("unset {}", fix.name) : say("set {}={}", fix.name, fix.value);
@@ -79,6 +87,8 @@ struct Command {
   std::string operator()(const RemoveShadow& fix) const { return scankit_fix(snapshot, fix.module); }
   std::string operator()(const InstallPackages& fix) const { return install_command(fix, snapshot); }
   std::string operator()(const RebuildPackage& fix) const { return rebuild_command(fix, snapshot); }
+  std::string operator()(const BuildProject& fix) const { return build_command(fix, snapshot); }
+  std::string operator()(const KeepOnly& fix) const { return keep_command(fix, snapshot); }
   std::string operator()(const SetEnvironment& fix) const {
     return fix.value.empty() ? "unset " + fix.name : "export " + fix.name + "=" + shell_quoted(fix.value);
   }
@@ -158,6 +168,8 @@ std::string fix_sentence(const Fix& fix, const Snapshot& snapshot) {
   const std::string sentence = fix_sentence(fix);
   std::string who;
   if (const auto* packages = std::get_if<InstallPackages>(&fix)) who = who_can_install(*packages, snapshot);
+  if (std::holds_alternative<BuildProject>(fix)) who = who_can_install(snapshot);
+  if (const auto* keep = std::get_if<KeepOnly>(&fix)) who = who_can_keep(*keep, snapshot);
   if (const auto* rebuild = std::get_if<RebuildPackage>(&fix)) {
     who = who_can_rebuild(*rebuild, snapshot);
     if (who.empty()) who = who_can_install(snapshot);

@@ -31,9 +31,12 @@ std::string python_path(const Snapshot& snapshot);  // as the user named it, els
 // conda has installed.
 std::string install_command(const InstallPackages& fix, const Snapshot& snapshot);
 std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot);
+std::string build_command(const BuildProject& fix, const Snapshot& snapshot);
+std::string keep_command(const KeepOnly& fix, const Snapshot& snapshot);
 // Who has to do what if there is no such command, as a sentence; "" if there is one.
 std::string who_can_install(const Snapshot& snapshot);
 std::string who_can_install(const InstallPackages& fix, const Snapshot& snapshot);
+std::string who_can_keep(const KeepOnly& fix, const Snapshot& snapshot);
 std::string who_can_rebuild(const RebuildPackage& fix, const Snapshot& snapshot);
 
 }  // namespace scankit

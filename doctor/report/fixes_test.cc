@@ -79,6 +79,46 @@ TEST(Installer, OfAnotherUsersEnvironmentIsThatUsers) {
 }
 
 // A name of an index may be somebody else's package.
+TEST(Installer, BuildsAProjectWithWhatIsHere) {
+  const Fix build = BuildProject{"/p/my kernels", "selective_scan_cuda_oflex"};
+  EXPECT_EQ(fix_command(build, usual()),
+            "/usr/bin/python3.11 -m pip --python /v/bin/python install --no-build-isolation '/p/my kernels'");
+  EXPECT_EQ(fix_command(build, with(venv(), {.uv = "/bin/uv"})),
+            "uv pip install --python /v/bin/python --no-build-isolation '/p/my kernels'");
+  Snapshot system = usual();
+  system.python.value.externally_managed = true;
+  EXPECT_EQ(fix_command(build, system), "");
+  EXPECT_NE(fix_sentence(build, system).find("-m venv .venv"), std::string::npos);
+}
+
+TEST(Installer, UninstallsWhatWroteOverAnother) {
+  const Fix keep = KeepOnly{"triton==3.6.0", {"pytorch-triton", "triton-nightly"}};
+  EXPECT_EQ(fix_command(keep, usual()),
+            "/usr/bin/python3.11 -m pip --python /v/bin/python uninstall -y pytorch-triton triton-nightly && "
+            "/usr/bin/python3.11 -m pip --python /v/bin/python install --force-reinstall --no-deps "
+            "triton==3.6.0");
+  EXPECT_EQ(fix_command(keep, with(venv(), {.uv = "/bin/uv"})),
+            "uv pip uninstall --python /v/bin/python pytorch-triton triton-nightly && "
+            "uv pip install --python /v/bin/python --reinstall --no-deps triton==3.6.0");
+  // `install --user` would put a second copy beside the one that only its owner can uninstall.
+  Snapshot theirs = with(venv(), {.base_pip = "/usr/bin/python3.11", .owner = "root"});
+  theirs.python.value.base_prefix = theirs.python.value.prefix;
+  theirs.python.value.has_pip = theirs.python.value.user_site_enabled = true;
+  EXPECT_EQ(fix_command(keep, theirs), "");
+  EXPECT_NE(fix_sentence(keep, theirs).find("root must do this"), std::string::npos);
+}
+
+TEST(Installer, LeavesToCondaWhatCondaInstalled) {
+  Snapshot snapshot = with(venv(), {.conda = "mamba"});
+  snapshot.python.value.kind = "conda";
+  snapshot.distributions =
+      Probed<std::vector<Distribution>>::of({{.name = "triton"}, {.name = "numba-triton"}});
+  for (Distribution& known : snapshot.distributions.value) known.conda_channel = "conda-forge";
+  EXPECT_EQ(fix_command(KeepOnly{"triton==3.6.0", {"numba-triton"}}, snapshot),
+            "mamba remove --prefix /v --force numba-triton && "
+            "mamba install --prefix /v --force-reinstall triton=3.6.0");
+}
+
 TEST(Installer, AsksNoIndexForWhatCameFromAFolder) {
   Snapshot snapshot = usual();
   snapshot.distributions.value = {{.name = "my_ext", .version = "1.0", .project = "/src/my ext"}};

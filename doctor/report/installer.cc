@@ -29,34 +29,49 @@ std::string conda_requirement(const std::string& requirement) {
 
 // Whether conda has installed everything that the fix is about. pip would then leave conda's
 // records wrong.
-bool all_of_conda(const InstallPackages& fix, const Snapshot& snapshot) {
+bool all_of_conda(const std::vector<std::string>& requirements, const Snapshot& snapshot) {
   return snapshot.python.value.kind == "conda" &&
-         std::ranges::all_of(fix.requirements, [&](const std::string& requirement) {
+         std::ranges::all_of(requirements, [&](const std::string& requirement) {
            const Distribution* known =
                find_distribution(snapshot.distributions.value, requirement_name(requirement));
            return known != nullptr && !known->conda_channel.empty();
          });
 }
 
-// The conda command, "" if no conda program was found. A stored snapshot may be older than the fact about
-// programs; its own name for the program is then the best guess.
-std::string conda_command(const InstallPackages& fix, const Snapshot& snapshot) {
+// "" if no conda program was found. A stored snapshot may be older than the fact about programs; its own
+// name for the program is then the best guess.
+std::string conda_program(const Snapshot& snapshot) {
   const Installers here = installers_of(snapshot);
-  const std::string program = here.known ? here.conda : "conda";
+  return here.known ? here.conda : "conda";
+}
+
+std::string conda_prefix(const Snapshot& snapshot) {
+  return " --prefix " + shell_quoted(snapshot.python.value.prefix);
+}
+
+std::string conda_command(const InstallPackages& fix, const Snapshot& snapshot) {
+  const std::string program = conda_program(snapshot);
   if (program.empty()) return "";
-  std::string command = program + " install --prefix " + shell_quoted(snapshot.python.value.prefix);
+  std::string command = program + " install" + conda_prefix(snapshot);
   if (fix.reinstall) command += " --force-reinstall";
   for (const std::string& requirement : fix.requirements)
     command += " " + shell_quoted(conda_requirement(requirement));
   return command;
 }
 
-// The beginning of an install command, and whether it is uv's. uv has its own options for reinstalling.
+// The beginnings of an install and of an uninstall command, and whether they are uv's. uv has its own options
+// for reinstalling.
 struct Installer {
   std::string words;
   bool uv = false;
+  std::string uninstall;  // "": not possible here
   bool exists() const { return !words.empty(); }
 };
+
+Installer by_pip(const std::string& pip) { return {pip + " install", false, pip + " uninstall -y"}; }
+Installer by_uv(const std::string& path) {
+  return {"uv pip install --python " + path, true, "uv pip uninstall --python " + path};
+}
 
 // Whether `pip install --user` works here: it is refused in a virtual environment and by a Python that
 // the system's package manager owns (PEP 668).
@@ -72,20 +87,18 @@ Installer installer(const Snapshot& snapshot) {
   const std::string path = shell_quoted(python_path(snapshot));
   // Facts from before scankit looked for installers, or from an unpacked root: what the
   // environment itself has.
-  if (!here.known)
-    return python.has_pip ? Installer{path + " -m pip install"}
-                          : Installer{"uv pip install --python " + path, true};
+  if (!here.known) return python.has_pip ? by_pip(path + " -m pip") : by_uv(path);
   if (python.externally_managed) return {};
   // This user cannot write to the environment; only the user's own site-packages is left.
   if (!here.owner.empty())
     return python.has_pip && user_site_serves(python) ? Installer{path + " -m pip install --user"}
                                                       : Installer{};
   const std::string prefix = pip_prefix(here, python);
-  if (python.has_pip) return {prefix + path + " -m pip install"};
-  if (!here.uv.empty()) return {"uv pip install --python " + path, true};
+  if (python.has_pip) return by_pip(prefix + path + " -m pip");
+  if (!here.uv.empty()) return by_uv(path);
   // pip 22.3 and newer can install into another environment with --python.
   if (!here.base_pip.empty())
-    return {prefix + shell_quoted(here.base_pip) + " -m pip --python " + path + " install"};
+    return by_pip(prefix + shell_quoted(here.base_pip) + " -m pip --python " + path);
   return {};
 }
 
@@ -136,7 +149,7 @@ std::string python_path(const Snapshot& snapshot) {
 
 // A damaged distribution needs more than its name: the installer's records say that it is already there.
 std::string install_command(const InstallPackages& fix, const Snapshot& snapshot) {
-  if (all_of_conda(fix, snapshot)) return conda_command(fix, snapshot);
+  if (all_of_conda(fix.requirements, snapshot)) return conda_command(fix, snapshot);
   const Installer by = installer(snapshot);
   if (!by.exists() || tied_to_its_source(fix, snapshot) != nullptr) return "";
   const std::string wanted = quoted(fix, snapshot);
@@ -166,6 +179,28 @@ std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot)
   return command + " " + shell_quoted(source.empty() ? fix.distribution + "==" + fix.version : source);
 }
 
+// With dependencies: the project may never have been installed here.
+std::string build_command(const BuildProject& fix, const Snapshot& snapshot) {
+  const Installer by = installer(snapshot);
+  return by.exists() ? by.words + " --no-build-isolation " + shell_quoted(fix.folder) : "";
+}
+
+// --no-deps: the dependencies are there, and reinstalling them may be gigabytes.
+std::string keep_command(const KeepOnly& fix, const Snapshot& snapshot) {
+  if (all_of_conda(fix.others, snapshot) && all_of_conda({fix.requirement}, snapshot)) {
+    const std::string program = conda_program(snapshot);
+    if (program.empty()) return "";
+    // --force removes them alone, not what depends on them.
+    return program + " remove" + conda_prefix(snapshot) + " --force " + shell_line(fix.others) + " && " +
+           conda_command({.requirements = {fix.requirement}, .reinstall = true}, snapshot);
+  }
+  const Installer by = installer(snapshot);
+  if (by.uninstall.empty()) return "";
+  return by.uninstall + " " + shell_line(fix.others) + " && " + by.words +
+         (by.uv ? " --reinstall" : " --force-reinstall") + " --no-deps " +
+         shell_quoted(asked_for(fix.requirement, snapshot));
+}
+
 // The reasons in the order in which installer() gives up.
 std::string who_can_install(const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
@@ -190,6 +225,13 @@ std::string who_can_install(const InstallPackages& fix, const Snapshot& snapshot
     return say("{} was installed from {}; install the other release from the same source", tied->name,
                tied->project);
   return who_can_install(snapshot);
+}
+
+// `pip install --user` puts a package beside the owner's; only the owner can uninstall theirs.
+std::string who_can_keep(const KeepOnly& fix, const Snapshot& snapshot) {
+  const Installers here = installers_of(snapshot);
+  if (!keep_command(fix, snapshot).empty() || here.owner.empty()) return who_can_install(snapshot);
+  return say("{} must do this, because you cannot write to {}", here.owner, here.site);
 }
 
 // A wheel contains no sources to build from.

@@ -31,6 +31,14 @@ Json fix_json(const Fix& fix, const Snapshot& snapshot) {
     json["distribution"] = rebuild->distribution;
     json["version"] = rebuild->version;
   }
+  if (const auto* project = std::get_if<BuildProject>(&fix)) {
+    json["folder"] = project->folder;
+    json["module"] = project->module;
+  }
+  if (const auto* keep = std::get_if<KeepOnly>(&fix)) {
+    json["requirement"] = keep->requirement;
+    json["uninstall"] = keep->others;
+  }
   if (const auto* shadow = std::get_if<RemoveShadow>(&fix)) json["path"] = shadow->path;
   if (const auto* variable = std::get_if<SetEnvironment>(&fix)) {
     json["name"] = variable->name;
@@ -209,6 +217,9 @@ Fix fix_of(const ParsedJson& json) {
                            json.value("reinstall", false)};
   if (kind == "rebuild_package")
     return RebuildPackage{json_text(json, "distribution"), json_text(json, "version"), "", {}};
+  if (kind == "build_project") return BuildProject{json_text(json, "folder"), json_text(json, "module")};
+  if (kind == "keep_only")
+    return KeepOnly{json_text(json, "requirement"), json.at("uninstall").get<std::vector<std::string>>()};
   if (kind == "remove_shadow") return RemoveShadow{json_text(json, "path"), ""};
   if (kind == "set_environment") return SetEnvironment{json_text(json, "name"), json_text(json, "value")};
   return Advice{json_text(json, "text")};

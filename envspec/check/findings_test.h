@@ -23,6 +23,8 @@ inline std::string in_words(const Fix& fix) {
     std::string operator()(const RebuildPackage& f) const {
       return join({"rebuild", f.distribution, f.version}, " ");
     }
+    std::string operator()(const BuildProject& f) const { return join({"build", f.folder}, " "); }
+    std::string operator()(const KeepOnly& f) const { return join({"keep", f.requirement}, " "); }
     std::string operator()(const RemoveShadow& f) const { return join({"remove", f.module}, " "); }
     std::string operator()(const SetEnvironment& f) const { return f.name + "=" + f.value; }
     std::string operator()(const ImportTorchFirst& f) const {
