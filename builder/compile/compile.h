@@ -144,9 +144,6 @@ std::string explanation_text(const Explanation& explanation);
 // The fields "module", "inputs", "image_inputs" (those that all images share) and "images" of a manifest and
 // of `--explain --json`.
 void add_explanation(nlohmann::ordered_json& json, const Explanation& explanation);
-// Reads a manifest, a module with one inside, or the output of `--explain --json`. Implemented in
-// module/manifest.cc, which knows how to find the manifest in a module.
-Result<Explanation> read_explanation(const std::string& path);
 
 // `--explain OTHER`: every difference, label by label, in words. Empty where both depend on the same.
 std::vector<std::string> compare_explanations(const std::string& other_name, const Explanation& other,

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "builder/compile/compile.h"
+#include "builder/module/assemble.h"
 #include "doctor/base/files.h"
 
 namespace scankit {

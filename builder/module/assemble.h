@@ -75,6 +75,8 @@ std::string write_manifest(const ManifestInput& input);
 
 // The manifest inside a module. If the file is not such a module, the Error says what it is instead.
 Result<std::string> read_manifest(const std::string& path);
+// The same of a manifest, a module with one inside, or the output of `--explain --json`, as values.
+Result<Explanation> read_explanation(const std::string& path);
 // Whether a module holds the images that its manifest names; Errc::Malformed with the first that is another.
 Result<void> check_against_manifest(const std::string& path, const std::string& manifest);
 

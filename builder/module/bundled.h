@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
   extern "C" const char symbol##_end[]
 
 namespace scankit {
+
+struct BuiltModule;
 
 // The file as it was when it was embedded, such as the bytes between scankit_module_causal_conv1d_cuda and its _end.
 // 2 MB take about 10 ms, so the callers keep the answer. Bytes that are not gzip's are a defect of the build: the
@@ -43,5 +46,20 @@ struct BundledModule {
 const std::vector<BundledModule>& bundled_modules();
 // By its name, "" for the first. Errc::InvalidArgument names those that there are.
 Result<const BundledModule*> bundled_module(const std::string& name);
+
+// Finished modules that lie beside scankit, as its wheel brings them: ../share/scankit/modules from the
+// program. Their device code is for every usual GPU, so that a `fix` needs no compiler, no network and no
+// time.
+
+// Where they are looked for: by /proc/self/exe, since a link in ~/.local/bin is how uv offers a tool.
+std::string prebuilt_folder();
+
+// The module with all device code that lies there for its kernel, where that serves the request: each target
+// of --arch, or each GPU here. Nothing where it does not, where none lies there, or where it is of other
+// sources than ours. An Error where the file is damaged. The host module is the one embedded here; only
+// images are taken from the file, each checked against its hash.
+Result<std::optional<BuiltModule>> prebuilt_module(const std::string& folder, const BundledModule& module,
+                                                   const TargetRequest& request,
+                                                   const Probed<std::vector<Gpu>>& gpus);
 
 }  // namespace scankit
