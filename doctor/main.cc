@@ -49,7 +49,7 @@ int status_with_output(int status) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return status;
   const std::string why = ::write(STDOUT_FILENO, "\n", 1) < 0 ? std::string(": ") + std::strerror(errno) : "";
-  scankit::report_error({scankit::Errc::Io, scankit::say("cannot write to standard output") + why, ""});
+  scankit::cli::report_error({scankit::Errc::Io, scankit::say("cannot write to standard output") + why, ""});
   return scankit::kExitInternal;
 }
 
@@ -57,14 +57,14 @@ int run(int argc, char** argv) {
   // The order matters: the language is taken out of the words first, because even the help texts that
   // CLI11 is given below are translated when the options are added.
   std::vector<std::string> words(argv + 1, argv + argc);
-  if (argc > 0) scankit::set_scankit_program(argv[0]);
+  if (argc > 0) scankit::report::set_scankit_program(argv[0]);
   const auto language = scankit::choose_language(scankit::take_language_option(words), variable);
   if (!language) {
-    scankit::report_error(language.error());
+    scankit::cli::report_error(language.error());
     return scankit::kExitUsage;
   }
   const scankit::Speaking speaking(language->get());
-  scankit::set_progress_language(language->get());
+  scankit::report::set_progress_language(language->get());
   CLI::App app{
       scankit::say("environment doctor and reproducible build toolkit for compiled PyTorch CUDA extensions"),
       "scankit"};

@@ -34,14 +34,14 @@ void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>&
                           "scankit doctor --log build.log", "scankit fix", "scankit validate"},
              .statuses = {},
              .trailing = {}});
-  add_run_command(app, exit_status, words);
-  add_doctor_commands(app, exit_status);
-  add_builder_commands(app, exit_status, machine_of_spec);
-  add_env_commands(app, exit_status);
-  add_validate_commands(app, exit_status);
-  add_ci_commands(app, exit_status);
-  add_fleet_commands(app, exit_status, words);
-  add_shell_commands(app, exit_status);
+  cli::add_run_command(app, exit_status, words);
+  cli::add_doctor_commands(app, exit_status);
+  cli::add_builder_commands(app, exit_status, envspec::machine_of_spec);
+  envspec::add_env_commands(app, exit_status);
+  validate::add_validate_commands(app, exit_status);
+  gate::add_ci_commands(app, exit_status);
+  fleet::add_fleet_commands(app, exit_status, words);
+  shell::add_shell_commands(app, exit_status);
   add_help_command(app, exit_status);
 }
 

@@ -29,7 +29,7 @@
 // `scankit validate`: parses the command line, makes a ValidateRequest of it, and prints what
 // run_validation() found. Everything that can be wrong with the options is checked before the
 // first child starts.
-namespace scankit {
+namespace scankit::validate {
 namespace {
 
 // The options as the user wrote them. An empty string or an absent value means that the option
@@ -43,7 +43,7 @@ struct Options {
   std::optional<std::uint64_t> seed;
   int timeout = 0;
   std::vector<std::string> only;
-  ShowOptions show;
+  cli::ShowOptions show;
 };
 
 // Ids for --case that are not in the list of cases: the Mamba block around the module, scankit's
@@ -59,14 +59,14 @@ int report_error(const Error& error, int status) {
 // New data in each run that has no --seed. 32 bits are enough, and easy to copy.
 std::uint64_t fresh_seed() {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return validate::mix(static_cast<std::uint64_t>(now) ^ static_cast<std::uint64_t>(::getpid()) << 40) >> 32;
+  return mix(static_cast<std::uint64_t>(now) ^ static_cast<std::uint64_t>(::getpid()) << 40) >> 32;
 }
 
 // All cases of the module, or those of --case in the order of the command line.
-Result<std::vector<validate::Case>> choose_cases(const Options& options, std::uint64_t seed) {
-  auto cases = validate::cases_of(options.module, seed, options.full);
+Result<std::vector<Case>> choose_cases(const Options& options, std::uint64_t seed) {
+  auto cases = cases_of(options.module, seed, options.full);
   if (options.only.empty()) return cases;
-  std::vector<validate::Case> chosen;
+  std::vector<Case> chosen;
   for (const std::string& id : options.only) {
     if (id == kModelBlock || id == kModelOfMamba) continue;
     const auto found = std::find_if(cases.begin(), cases.end(), [&](const auto& c) { return c.id == id; });
@@ -89,7 +89,7 @@ bool names_a_file(const std::string& module) {
 // when it is loaded.
 Result<void> check_module_name(const std::string& module) {
   if (names_a_file(module)) return {};
-  const auto& known = validate::validated_modules();
+  const auto& known = validated_modules();
   const std::string name = module.substr(module.rfind('.') + 1);  // "package.selective_scan_cuda"
   if (std::ranges::find(known, name) != known.end()) return {};
   const std::string like = nearest_word(name, known);
@@ -116,13 +116,14 @@ Result<std::string> choose_module(const char* option, const std::string& module)
 // As root, refuses to import files of another user, since importing them runs that user's code
 // (ARCHITECTURE.md, decision 17). Looks at the interpreter, torch and the module.
 Result<void> ours_to_run(const Host& host, const std::string& python, const std::string& module) {
-  const auto probed = probe_python(host, python);
-  auto foreign = foreign_code(host, probed.value);
+  const auto probed = probes::probe_python(host, python);
+  auto foreign = probes::foreign_code(host, probed.value);
   for (const std::string& name : {std::string("torch"), module}) {
     if (foreign) break;
-    const auto found =
-        names_a_file(name) || !probed.present() ? std::nullopt : find_python_module(host, probed.value, name);
-    foreign = foreign_to_root(host, found ? found->path : names_a_file(name) ? name : "");
+    const auto found = names_a_file(name) || !probed.present()
+                           ? std::nullopt
+                           : probes::find_python_module(host, probed.value, name);
+    foreign = probes::foreign_to_root(host, found ? found->path : names_a_file(name) ? name : "");
   }
   if (!foreign) return {};
   return Error{Errc::PermissionDenied,
@@ -131,10 +132,10 @@ Result<void> ours_to_run(const Host& host, const std::string& python, const std:
                message("run scankit as that user, or allow it with --import")};
 }
 
-int status_of(validate::Verdict verdict) {
-  return verdict == validate::Verdict::Passed   ? kExitClean
-         : verdict == validate::Verdict::Failed ? kExitValidationFailed
-                                                : kExitInconclusive;
+int status_of(Verdict verdict) {
+  return verdict == Verdict::Passed   ? kExitClean
+         : verdict == Verdict::Failed ? kExitValidationFailed
+                                      : kExitInconclusive;
 }
 
 // Only for modules with mamba-ssm's contract: the convolution and VMamba's modules have other functions,
@@ -146,8 +147,8 @@ bool cases_are_timed(const std::string& module) {
          name.find(".selective_scan_cuda_") == std::string::npos;
 }
 
-validate::ValidateRequest make_request(const Options& options, std::uint64_t seed) {
-  validate::ValidateRequest request;
+ValidateRequest make_request(const Options& options, std::uint64_t seed) {
+  ValidateRequest request;
   request.mode = options.full ? "full" : "quick";
   request.seed = seed;
   request.deterministic = options.deterministic;
@@ -177,26 +178,26 @@ std::string in_words(const std::string& what, const std::string& module) {
 
 // Sentences that end up in JSON are English, while the progress speaks the user's language: both are
 // produced during the run, so that the language changes for each of them.
-Result<validate::Validation> validated(validate::ValidateRequest request, bool json, bool quiet) {
+Result<Validation> validated(ValidateRequest request, bool json, bool quiet) {
   const Language* language = spoken_language();
   const Speaking facts(json ? nullptr : language);
   if (quiet) return run_validation(request);
-  Progress all(say("validating {}", path_basename(request.module))), one;
+  report::Progress all(say("validating {}", path_basename(request.module))), one;
   std::string running;
-  request.progress = [&](const validate::Progress& now) {
+  request.progress = [&](const Progress& now) {
     all.count(now.done, now.total);
     if (now.what != running) one.now(in_words(now.what, request.module), now.limit);
     running = now.what;
     if (now.warning.empty()) return;
     const Speaking to_the_user(language);
-    progress_note(now.warning);
+    report::progress_note(now.warning);
   };
   return run_validation(request);
 }
 
 // The files that the user named: the modules, upstream's tests and the baseline. A baseline is parsed
 // here, since an unusable one should not be reported after minutes of work.
-Result<void> choose_files(const Options& options, validate::ValidateRequest& request) {
+Result<void> choose_files(const Options& options, ValidateRequest& request) {
   SCANKIT_TRY(request.module, choose_module("--module", options.module));
   if (!options.against.empty()) {
     SCANKIT_TRY(request.against, choose_module("--against", options.against));
@@ -216,23 +217,23 @@ Result<void> choose_files(const Options& options, validate::ValidateRequest& req
     return Error{Errc::InvalidArgument, message("--baseline {}: {}", options.baseline, text.error().message),
                  message("give the output of an earlier run with --json or --report json=FILE")};
   request.baseline_text = *text;
-  if (const std::string why = validate::baseline_form_problem(*text); !why.empty())
+  if (const std::string why = baseline_form_problem(*text); !why.empty())
     return Error{Errc::InvalidArgument, message("--baseline {}: {}", options.baseline, why),
                  message("give the output of an earlier run with --json or --report json=FILE")};
   return {};
 }
 
 // Prints and writes what was asked for.
-int tell(const Options& options, const validate::Validation& result) {
+int tell(const Options& options, const Validation& result) {
   const int status = status_of(result.verdict);
-  const int shown = show(validate::validation_views(result, status), options.show);
+  const int shown = cli::show(validation_views(result, status), options.show);
   return shown != kExitClean ? shown : status;
 }
 
 // The steps of the command in order, each with the exit status of its failure. A Python that was named and
 // does not work is a usage error; one that was only found makes the answer inconclusive.
 int validate_command(const Options& options) {
-  if (const std::string clash = report_clash(options.show.reports, options.show.json); !clash.empty())
+  if (const std::string clash = cli::report_clash(options.show.reports, options.show.json); !clash.empty())
     return report_error({Errc::InvalidArgument, clash, ""}, kExitUsage);
   const std::uint64_t seed = options.seed.value_or(fresh_seed());
   if (const auto known = check_module_name(options.module); !known)
@@ -240,15 +241,15 @@ int validate_command(const Options& options) {
   auto cases = choose_cases(options, seed);
   if (!cases) return report_error(cases.error(), kExitUsage);
   if (options.list_cases) {
-    for (const validate::Case& c : *cases) std::printf("%s\n", validate::case_to_json(c).c_str());
+    for (const Case& c : *cases) std::printf("%s\n", case_to_json(c).c_str());
     return kExitClean;
   }
-  validate::ValidateRequest request = make_request(options, seed);
+  ValidateRequest request = make_request(options, seed);
   request.cases = std::move(*cases);
   if (const auto chosen = choose_files(options, request); !chosen)
     return report_error(chosen.error(), kExitUsage);
   std::vector<Message> notes;
-  auto python = choose_python(*make_real_host(), options.python, notes);
+  auto python = probes::choose_python(*make_real_host(), options.python, notes);
   if (!python) {
     const bool broken = python.error().code == Errc::ToolFailed;
     return report_error(python.error(), options.python ? kExitUsage
@@ -335,7 +336,7 @@ void add_cases(CLI::App& command, Options& options) {
 
 void add_outputs(CLI::App& command, Options& options) {
   begin_group(command, group_of_output());
-  add_report_options(command, options.show);
+  cli::add_report_options(command, options.show);
   command.add_flag("-q,--quiet", options.show.quiet, say("print only the verdict"))->excludes("--json");
 }
 
@@ -360,4 +361,4 @@ void add_validate_commands(CLI::App& app, int& exit_status) {
   command->callback([options, &exit_status] { exit_status = validate_command(*options); });
 }
 
-}  // namespace scankit
+}  // namespace scankit::validate

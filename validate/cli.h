@@ -5,9 +5,9 @@ namespace CLI {
 class App;
 }
 
-namespace scankit {
+namespace scankit::validate {
 
 // `scankit validate`. Sets `exit_status` when the command was the one that ran.
 void add_validate_commands(CLI::App& app, int& exit_status);
 
-}  // namespace scankit
+}  // namespace scankit::validate

@@ -31,22 +31,22 @@
 extern char** environ;
 
 // `scankit build`: reads the facts that a build needs, builds, and writes the module and its manifest.
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // Only what a build needs. No extension is read, so a build from the cache takes milliseconds.
 Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
   Snapshot snapshot;
-  snapshot.memory = probe_memory(host);
-  snapshot.gpus = probe_gpus(host);
-  snapshot.driver = probe_driver(host);
-  snapshot.toolkits = probe_toolkits(host);
+  snapshot.memory = probes::probe_memory(host);
+  snapshot.gpus = probes::probe_gpus(host);
+  snapshot.driver = probes::probe_driver(host);
+  snapshot.toolkits = probes::probe_toolkits(host);
   // Device code needs no Python. One is looked for only because its torch may have brought an NVRTC.
   BrokenEnvironment broken;
   if (auto python = chosen_python(host, options.python, broken)) {
-    snapshot.python = probe_python(host, *python);
-    snapshot.distributions = probe_distributions(host, snapshot.python.value);
-    snapshot.torch = probe_torch(host, snapshot.python.value, snapshot.distributions.value);
+    snapshot.python = probes::probe_python(host, *python);
+    snapshot.distributions = probes::probe_distributions(host, snapshot.python.value);
+    snapshot.torch = probes::probe_torch(host, snapshot.python.value, snapshot.distributions.value);
   } else {
     snapshot.python = Probed<Python>::failed(python.error().message);
     if (!broken.origin.empty()) snapshot.broken_environment = broken;
@@ -54,29 +54,30 @@ Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
   return snapshot;
 }
 
-void print_result(const BuiltModule& built, const std::string& path) {
+void print_result(const compile::BuiltModule& built, const std::string& path) {
   for (const std::string& note : built.notes) print_line(say("note: {}", note));
-  const std::string made = say_n(built.images.size(), "{:.2f} MB, {}, {}; {} of {} image from the cache",
-                                 "{:.2f} MB, {}, {}; {} of {} images from the cache",
-                                 static_cast<double>(built.bytes.size()) / 1e6, names_of(built.targets, ", "),
-                                 built.compiler, built.from_cache, built.images.size());
-  std::printf("%s\n  %s\n", plain(path, false).c_str(), plain(made, false).c_str());
-  if (!built.made_for.empty()) std::printf("  %s\n", plain(built.made_for, false).c_str());
+  const std::string made = say_n(
+      built.images.size(), "{:.2f} MB, {}, {}; {} of {} image from the cache",
+      "{:.2f} MB, {}, {}; {} of {} images from the cache", static_cast<double>(built.bytes.size()) / 1e6,
+      module::names_of(built.targets, ", "), built.compiler, built.from_cache, built.images.size());
+  std::printf("%s\n  %s\n", report::plain(path, false).c_str(), report::plain(made, false).c_str());
+  if (!built.made_for.empty()) std::printf("  %s\n", report::plain(built.made_for, false).c_str());
 }
 
-void print_comparison(const std::string& name, const Explanation& other, const Explanation& here) {
-  const auto lines = compare_explanations(name, other, here);
+void print_comparison(const std::string& name, const compile::Explanation& other,
+                      const compile::Explanation& here) {
+  const auto lines = compile::compare_explanations(name, other, here);
   const std::string headline = lines.empty() ? say("everything that this build depends on is the same as in "
                                                    "{}",
                                                    name)
                                              : say("this build differs from {}:", name);
   print_line(headline);
-  for (const std::string& line : lines) std::printf("  %s\n", plain(line, false).c_str());
+  for (const std::string& line : lines) std::printf("  %s\n", report::plain(line, false).c_str());
 }
 
 // The fields of a manifest, and what this run did. read_explanation() reads this output back.
-void print_json(const BuiltModule& built, const std::string& path, const BuildOptions& options,
-                const Explanation& other) {
+void print_json(const compile::BuiltModule& built, const std::string& path, const BuildOptions& options,
+                const compile::Explanation& other) {
   nlohmann::ordered_json json = {{"schema", 1}};
   json["module"] = "";  // here for its place; add_explanation() sets it
   json["file"] = path;
@@ -86,26 +87,26 @@ void print_json(const BuiltModule& built, const std::string& path, const BuildOp
   json["from_cache"] = built.from_cache;
   json["compiled"] = built.compiled;
   json["notes"] = built.notes;
-  add_explanation(json, built.explanation);
+  compile::add_explanation(json, built.explanation);
   if (!options.explain_other.empty())
-    json["differences"] = compare_explanations(options.explain_other, other, built.explanation);
+    json["differences"] = compile::compare_explanations(options.explain_other, other, built.explanation);
   std::printf("%s", json_document(json).c_str());
 }
 
 // While it runs, Ctrl-C ends the program after saying what is left behind.
-Result<BuiltModule> interruptible_build(const Host& host, const Snapshot& snapshot,
-                                        const BuildRequest& request) {
-  const IfInterrupted words(
+Result<compile::BuiltModule> interruptible_build(const Host& host, const Snapshot& snapshot,
+                                                 const compile::BuildRequest& request) {
+  const report::IfInterrupted words(
       say("interrupted: no module was written. Compiled code is kept in the cache; run the same command "
           "again to continue"));
-  return build_module(host, snapshot, request);
+  return compile::build_module(host, snapshot, request);
 }
 
 }  // namespace
 
 // A file that begins with '{' is a snapshot; `read_machine` reads any other.
 Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
-                       TargetRequest& targets) {
+                       module::TargetRequest& targets) {
   constexpr std::size_t kLimit = 256u << 20;
   SCANKIT_TRY(const std::string text, read_whole_file(file, kLimit));
   const auto start = text.find_first_not_of(" \t\r\n");
@@ -121,7 +122,7 @@ Result<void> build_for(const std::string& file, const MachineReader& read_machin
                  message("choose the GPU that the module is for: --arch sm_90")};
   here.gpus = std::move(there->gpus);
   here.driver = std::move(there->driver);
-  targets = {TargetRequest::Kind::Native, {}};
+  targets = {module::TargetRequest::Kind::Native, {}};
   return {};
 }
 
@@ -144,18 +145,18 @@ int run_build(const BuildOptions& options) {
   const bool release = options.release || options.arch == "release";
   auto request = build_request(options.module, release ? "" : options.arch, options.compilation);
   if (!request) return report_error("build", request.error(), kExitUsage);
-  if (auto known = check_request(options.compilation.toolchain); !known)
+  if (auto known = toolchain::check_request(options.compilation.toolchain); !known)
     return report_error("build", known.error(), kExitUsage);
   request->toolchain.asked = options.compilation.toolchain;
   request->toolchain.may_download = options.allow_download;
   request->toolchain.release = release;
   request->toolchain.progress = tell;
-  const auto flavor = parse_flavor(options.flavor);
+  const auto flavor = compile::parse_flavor(options.flavor);
   if (!flavor) return report_error("build", flavor.error(), kExitUsage);
   request->flavor = *flavor;
-  Explanation other;
+  compile::Explanation other;
   if (!options.explain_other.empty()) {
-    auto read = read_explanation(options.explain_other);
+    auto read = module::read_explanation(options.explain_other);
     if (!read) return report_error("build", read.error(), kExitUsage);
     other = std::move(*read);
   }
@@ -166,12 +167,12 @@ int run_build(const BuildOptions& options) {
   if (!snapshot.python.present() && !options.python.empty())
     return report_error("build", {Errc::InvalidArgument, tr(snapshot.python.note), ""}, kExitUsage);
   if (const auto broken = snapshot.broken_environment)
-    return report_error("build", error_of(*broken), kExitFindings);
-  if (*flavor == Flavor::Torch) request->targets.cuda = snapshot.torch.value.cuda;
+    return report_error("build", probes::error_of(*broken), kExitFindings);
+  if (*flavor == compile::Flavor::Torch) request->targets.cuda = snapshot.torch.value.cuda;
   if (options.list_toolchains) return list_toolchains(*host, snapshot, *request);
   if (options.explain && options.explain_other.empty() && !options.json)
-    request->explain = [](const Explanation& inputs) {
-      std::fputs(explanation_text(inputs).c_str(), stdout);
+    request->explain = [](const compile::Explanation& inputs) {
+      std::fputs(compile::explanation_text(inputs).c_str(), stdout);
       std::fflush(stdout);  // before the work, also in a pipe
     };
   const auto built = interruptible_build(*host, snapshot, *request);
@@ -179,7 +180,7 @@ int run_build(const BuildOptions& options) {
   const auto out = output_path(options.out, built->file);
   if (!out) return report_error("build", out.error(), kExitBuildFailed);
   const std::string& path = *out;
-  Result<void> written = write_module(*host, *built, path);
+  Result<void> written = compile::write_module(*host, *built, path);
   if (written) written = write_output(path + ".json", built->manifest);
   if (!written) return report_error("build", written.error(), kExitBuildFailed);
   if (options.json) {
@@ -276,7 +277,8 @@ bool addresses_can_be_fixed() {
 // Says what differs and keeps both modules, since the directory of the two builds is removed.
 int report_differences(const Built& first, const Built& second) {
   print_line(say("NOT reproducible: two builds of {} differ", path_basename(first.path)));
-  for (const std::string& line : module_differences(first.bytes, second.bytes)) print_line("  " + line);
+  for (const std::string& line : module::module_differences(first.bytes, second.bytes))
+    print_line("  " + line);
   if (first.bytes == second.bytes) print_line("  " + say("the manifest next to the module differs"));
   if (!addresses_can_be_fixed())
     print_line("  " +
@@ -329,4 +331,4 @@ int check_reproducible(const BuildOptions& options) {
   return kExitClean;
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -9,7 +9,7 @@
 #include "doctor/base/say.h"
 #include "doctor/command_line/command_line.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 void add_python(CLI::App& command, std::string& python) {
@@ -219,4 +219,4 @@ void add_builder_commands(CLI::App& app, int& exit_status, const MachineReader& 
   add_restore(app, exit_status);
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

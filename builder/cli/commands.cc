@@ -19,7 +19,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // Each line indented, translated, and without control characters.
@@ -27,7 +27,7 @@ std::string lines_plain(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find('\n', at), text.size());
-    out += "  " + plain(text.substr(at, end - at), false) + "\n";
+    out += "  " + report::plain(text.substr(at, end - at), false) + "\n";
     at = end + 1;
   }
   return out;
@@ -46,7 +46,7 @@ int report_error(const std::string& command, const Error& error, int status) {
   return error.code == Errc::InvalidArgument ? kExitUsage : status;
 }
 
-void tell(const std::string& line) { progress_line(plain(line, false)); }
+void tell(const std::string& line) { report::progress_line(report::plain(line, false)); }
 
 Answer ask(const std::string& question) {
   if (::isatty(STDIN_FILENO) == 0) return Answer::Nobody;
@@ -58,21 +58,21 @@ Answer ask(const std::string& question) {
   return answer == 'y' || answer == 'Y' ? Answer::Yes : Answer::No;
 }
 
-void print_line(const std::string& line) { std::printf("%s\n", plain(line, false).c_str()); }
+void print_line(const std::string& line) { std::printf("%s\n", report::plain(line, false).c_str()); }
 
-Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
-                                   const CompilationOptions& compilation) {
-  BuildRequest request;
-  SCANKIT_TRY(request.module, bundled_module(module));
+Result<compile::BuildRequest> build_request(const std::string& module, const std::string& arch,
+                                            const CompilationOptions& compilation) {
+  compile::BuildRequest request;
+  SCANKIT_TRY(request.module, module::bundled_module(module));
   if (!arch.empty()) {
-    SCANKIT_TRY(request.targets, parse_targets(arch));
+    SCANKIT_TRY(request.targets, module::parse_targets(arch));
   }
-  SCANKIT_TRY(request.cache_folder, usable_cache_folder(compilation.cache_dir));
-  SCANKIT_TRY(request.cache_size, parse_cache_size(compilation.cache_size));
+  SCANKIT_TRY(request.cache_folder, compile::usable_cache_folder(compilation.cache_dir));
+  SCANKIT_TRY(request.cache_size, compile::parse_cache_size(compilation.cache_size));
   request.jobs = compilation.jobs;
   if (compilation.timeout != 0) request.timeout = std::chrono::seconds(compilation.timeout);
   request.progress = tell;
-  request.toolchain.fetch = wheel_fetcher(request.cache_folder);
+  request.toolchain.fetch = installer::wheel_fetcher(request.cache_folder);
   return request;
 }
 
@@ -83,7 +83,8 @@ Result<std::string> chosen_python(const Host& host, const std::string& asked) {
 
 Result<std::string> chosen_python(const Host& host, const std::string& asked, BrokenEnvironment& broken) {
   std::vector<Message> notes;
-  auto python = choose_python(host, asked.empty() ? std::nullopt : std::optional(asked), notes, &broken);
+  auto python =
+      probes::choose_python(host, asked.empty() ? std::nullopt : std::optional(asked), notes, &broken);
   for (const Message& note : notes) tell(tr(note));
   return python;
 }
@@ -99,49 +100,51 @@ std::string names(const std::vector<unsigned>& archs) {
 }
 
 // Which host compiler the candidate needs and gets; NVRTC needs none.
-std::string host_compiler(const Host& host, const Candidate& candidate) {
-  if (candidate.kind == Candidate::Kind::Nvrtc) return say("none needed");
-  if (candidate.kind == Candidate::Kind::Wheel && !candidate.wheel->nvcc) return say("none needed");
-  if (candidate.kind == Candidate::Kind::Wheel)
-    return shown(host_compiler_range(host, {}, candidate.wheel->version));
-  if (candidate.nvcc.host.path.empty()) return shown(candidate.nvcc.takes);
-  return say("{}; accepts {} {} ({})", shown(candidate.nvcc.takes), candidate.nvcc.host.kind,
+std::string host_compiler(const Host& host, const toolchain::Candidate& candidate) {
+  if (candidate.kind == toolchain::Candidate::Kind::Nvrtc) return say("none needed");
+  if (candidate.kind == toolchain::Candidate::Kind::Wheel && !candidate.wheel->nvcc)
+    return say("none needed");
+  if (candidate.kind == toolchain::Candidate::Kind::Wheel)
+    return toolchain::shown(toolchain::host_compiler_range(host, {}, candidate.wheel->version));
+  if (candidate.nvcc.host.path.empty()) return toolchain::shown(candidate.nvcc.takes);
+  return say("{}; accepts {} {} ({})", toolchain::shown(candidate.nvcc.takes), candidate.nvcc.host.kind,
              candidate.nvcc.host.version, candidate.nvcc.host.path);
 }
 
 // By the file or the wheel: the version may not be known yet in one of the two.
-bool same(const Candidate& a, const Candidate& b) {
+bool same(const toolchain::Candidate& a, const toolchain::Candidate& b) {
   return a.kind == b.kind && a.nvrtc.path == b.nvrtc.path && a.nvcc.path == b.nvcc.path && a.wheel == b.wheel;
 }
 
 // The targets that a build makes with the candidate; "" if it is not used.
-std::string taken_for(const Toolchain& toolchain, const Candidate& candidate) {
-  std::vector<Target> targets;
+std::string taken_for(const toolchain::Toolchain& toolchain, const toolchain::Candidate& candidate) {
+  std::vector<module::Target> targets;
   for (std::size_t i = 0; i < toolchain.made_by.size(); ++i)
     if (same(toolchain.compilers[toolchain.made_by[i]], candidate))
       targets.push_back(toolchain.choice.targets[i]);
-  return names_of(targets, " ");
+  return module::names_of(targets, " ");
 }
 
 // Why a build takes this compiler, or why it does not.
-std::string verdict(const Candidate& candidate, const Result<TargetChoice>& choice,
+std::string verdict(const toolchain::Candidate& candidate, const Result<module::TargetChoice>& choice,
                     const std::string& makes) {
   if (!makes.empty()) return say("selected: builds {}", makes);
   if (!choice) return say("not selected: {}", choice.error().message);
-  if (candidate.kind == Candidate::Kind::Wheel)
+  if (candidate.kind == toolchain::Candidate::Kind::Wheel)
     return say("not selected: not installed; --allow-download fetches it ({} MB) if nothing else is suitable",
                candidate.wheel->download() / 1000000);
   if (choice->too_old) return say("not selected: {}", choice->notes.front());
-  if (candidate.kind == Candidate::Kind::Nvcc)
+  if (candidate.kind == toolchain::Candidate::Kind::Nvcc)
     return say("not selected: NVRTC builds the same device code without a host compiler");
   return say("not selected: a preferred one above is used, although this one is suitable as well");
 }
 
-void print_candidate(const Host& host, const Candidate& candidate, const Result<TargetChoice>& choice,
-                     const std::string& makes) {
+void print_candidate(const Host& host, const toolchain::Candidate& candidate,
+                     const Result<module::TargetChoice>& choice, const std::string& makes) {
   print_line(candidate.title());
-  if (candidate.kind == Candidate::Kind::Nvrtc) print_below(say("from: {}", candidate.nvrtc.origin));
-  if (candidate.kind == Candidate::Kind::Nvcc) print_below(say("from: {}", candidate.nvcc.origin));
+  if (candidate.kind == toolchain::Candidate::Kind::Nvrtc)
+    print_below(say("from: {}", candidate.nvrtc.origin));
+  if (candidate.kind == toolchain::Candidate::Kind::Nvcc) print_below(say("from: {}", candidate.nvcc.origin));
   if (!candidate.archs().empty()) print_below(say("builds: {}", names(candidate.archs())));
   print_below(say("host compiler: {}", host_compiler(host, candidate)));
   print_below(verdict(candidate, choice, makes));
@@ -152,26 +155,26 @@ void print_candidate(const Host& host, const Candidate& candidate, const Result<
 }  // namespace
 
 // Judges every candidate, also those behind the one that is chosen.
-int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
-  const Cache cache(request.cache_folder);
-  auto found = find_candidates(host, snapshot, request.toolchain, cache);
+int list_toolchains(const Host& host, const Snapshot& snapshot, const compile::BuildRequest& request) {
+  const compile::Cache cache(request.cache_folder);
+  auto found = toolchain::find_candidates(host, snapshot, request.toolchain, cache);
   if (!found) return report_error("build", found.error(), kExitBuildFailed);
-  const auto chosen = choose_toolchain(host, snapshot, request.targets, cache, request.toolchain);
-  for (Candidate& candidate : *found) {
-    const auto choice = judge(host, snapshot, request.targets, cache, candidate);
+  const auto chosen = toolchain::choose_toolchain(host, snapshot, request.targets, cache, request.toolchain);
+  for (toolchain::Candidate& candidate : *found) {
+    const auto choice = toolchain::judge(host, snapshot, request.targets, cache, candidate);
     print_candidate(host, candidate, choice, chosen ? taken_for(*chosen, candidate) : "");
   }
   return chosen ? kExitClean : report_error("build", chosen.error(), kExitBuildFailed);
 }
 
 int show_manifest(const std::string& path) {
-  const auto manifest = read_manifest(path);
+  const auto manifest = module::read_manifest(path);
   if (!manifest) return report_error("build", manifest.error(), kExitUsage);
   std::fputs(manifest->c_str(), stdout);
-  if (const auto good = check_against_manifest(path, *manifest); !good)
+  if (const auto good = module::check_against_manifest(path, *manifest); !good)
     return report_error("build", {Errc::Malformed, good.error().message, message("reinstall the module")},
                         kExitFindings);
   return kExitClean;
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -14,7 +14,7 @@ class App;
 }  // namespace CLI
 
 // What the parsed command lines do; cli.cc parses.
-namespace scankit {
+namespace scankit::cli {
 
 // Reads a --for file that is not a snapshot: the machine's GPUs and driver. `name` is what messages call the
 // file. This directory knows snapshots only; main.cc passes the reader of specs.
@@ -45,7 +45,7 @@ struct BuildOptions {
 };
 int run_build(const BuildOptions& options);
 // --list-toolchains: every compiler of device code that is here, and which one a build would take.
-int list_toolchains(const Host& host, const Snapshot& snapshot, const BuildRequest& request);
+int list_toolchains(const Host& host, const Snapshot& snapshot, const compile::BuildRequest& request);
 // --check-reproducible: builds twice and compares. Exit status kExitFindings where the bytes differ.
 int check_reproducible(const BuildOptions& options);
 // Where a command writes `file`: --out as a file or a folder, else this folder. The folder is made.
@@ -70,7 +70,7 @@ struct RestoreOptions {
 };
 int run_restore(const RestoreOptions& options);
 // What undoing these journals would do, one line for each file; those outside of the environment come last.
-std::vector<std::string> undo_lines(const StateFolder& state, const std::vector<Journal>& journals);
+std::vector<std::string> undo_lines(const fix::StateFolder& state, const std::vector<fix::Journal>& journals);
 
 // Prints one line to standard error, and below it the compiler's further lines if the hint has several.
 // Returns `status`, or kExitUsage if the user gave something unusable (Errc::InvalidArgument).
@@ -81,16 +81,15 @@ void print_line(const std::string& line);  // to standard output
 enum class Answer { Yes, No, Nobody };
 Answer ask(const std::string& question);
 // Checks the options that build and fix share. Flavor and toolchain are left to the caller.
-Result<BuildRequest> build_request(const std::string& module, const std::string& arch,
-                                   const CompilationOptions& compilation);
+Result<compile::BuildRequest> build_request(const std::string& module, const std::string& arch,
+                                            const CompilationOptions& compilation);
 // --for: replaces the GPUs and the driver of `here` by those of the machine that the file describes, and sets
 // `targets` to these GPUs.
 Result<void> build_for(const std::string& file, const MachineReader& read_machine, Snapshot& here,
-                       TargetRequest& targets);
-struct BrokenEnvironment;
+                       module::TargetRequest& targets);
 // The interpreter that a command is about; what choose_python() notes goes to standard error. If an active
 // environment cannot be used, the Error is of Errc::ToolFailed and `broken` describes it.
 Result<std::string> chosen_python(const Host& host, const std::string& asked);
 Result<std::string> chosen_python(const Host& host, const std::string& asked, BrokenEnvironment& broken);
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -14,21 +14,21 @@
 #include "doctor/base/say.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // Finds a module that an earlier fix put into a directory where this shell does not look.
-void look_where_it_was_put(const Host& host, const InstallTarget& place) {
+void look_where_it_was_put(const Host& host, const fix::InstallTarget& place) {
   if (!place.why.empty() && !place.how_to_reach.empty() && host.is_directory(place.site)) put_on_path(place);
 }
 
 // The installer of the environment, for the uv project that has to be told of the change. Where the project's uv
 // is not on PATH, the plan's advice says what that means.
-Installer installer_for(const FixContext& context, FixPlan& plan) {
+installer::Installer installer_for(const FixContext& context, fix::FixPlan& plan) {
   if (plan.place.elsewhere) return {};
   const Snapshot& snapshot = context.report.snapshot;
-  Installer installer = installer_of(context.host, snapshot);
-  const std::string project = uv_project_of(context.host, snapshot.python.value);
+  installer::Installer installer = installer::installer_of(context.host, snapshot);
+  const std::string project = installer::uv_project_of(context.host, snapshot.python.value);
   if (installer.project.empty() && !project.empty())
     plan.advice.push_back(say(
         "{} is a uv project, but uv is not on PATH: the next `uv sync` will remove what this fix installs. "
@@ -38,43 +38,44 @@ Installer installer_for(const FixContext& context, FixPlan& plan) {
 }
 
 // Builds the modules of one part into `built`. Modules that came with scankit are there already.
-Result<void> build_modules(const FixContext& context, const FixPlan& part, BuildRequest request,
-                           std::map<std::string, BuiltModule>& built) {
-  for (const std::string& module : modules_of(part)) {
+Result<void> build_modules(const FixContext& context, const fix::FixPlan& part, compile::BuildRequest request,
+                           std::map<std::string, compile::BuiltModule>& built) {
+  for (const std::string& module : fix::modules_of(part)) {
     if (built.contains(module)) continue;
-    SCANKIT_TRY(request.module, bundled_module(module));
-    SCANKIT_TRY(built[module], build_module(context.host, context.report.snapshot, request));
+    SCANKIT_TRY(request.module, module::bundled_module(module));
+    SCANKIT_TRY(built[module], compile::build_module(context.host, context.report.snapshot, request));
   }
   return {};
 }
 
 // A build that fails ends its own part only; the others go on.
-void build_parts(const FixContext& context, const BuildRequest& request, std::vector<PartResult>& parts,
-                 std::map<std::string, BuiltModule>& built) {
-  const IfInterrupted words(
+void build_parts(const FixContext& context, const compile::BuildRequest& request,
+                 std::vector<fix::PartResult>& parts, std::map<std::string, compile::BuiltModule>& built) {
+  const report::IfInterrupted words(
       say("interrupted: the environment was not changed. Compiled code is kept in the cache; run the same "
           "command again to continue"));
-  for (PartResult& part : parts)
+  for (fix::PartResult& part : parts)
     if (auto made = build_modules(context, part.plan, request, built); !made) {
-      part.failed_at = FailedAt::Preparation;
+      part.failed_at = fix::FailedAt::Preparation;
       part.error = made.error();
     }
 }
 
 // Removes what fixes left that were killed before they changed anything. One that was interrupted in a
 // change since recover_interrupted() is not undone here, since the user has not agreed to that.
-Result<void> clear_what_is_left(const StateFolder& state) {
-  SCANKIT_TRY(const auto left, interrupted(state));
+Result<void> clear_what_is_left(const fix::StateFolder& state) {
+  SCANKIT_TRY(const auto left, fix::interrupted(state));
   if (!left.empty())
     return Error{Errc::Conflict, message("another fix of this environment was interrupted in the meantime"),
                  message("run scankit fix again")};
   std::vector<std::string> lines;
-  return recover(state, lines);
+  return fix::recover(state, lines);
 }
 
-ExecuteRequest execute_request(const FixContext& context, const PlanView& view, const Installer& installer,
-                               const std::map<std::string, BuiltModule>& built, int lock) {
-  ExecuteRequest request;
+fix::ExecuteRequest execute_request(const FixContext& context, const fix::PlanView& view,
+                                    const installer::Installer& installer,
+                                    const std::map<std::string, compile::BuiltModule>& built, int lock) {
+  fix::ExecuteRequest request;
   request.built = &built;
   request.python = view.python;
   request.project = installer.project;
@@ -86,21 +87,22 @@ ExecuteRequest execute_request(const FixContext& context, const PlanView& view, 
 }
 
 // Locks, builds, changes. A part that fails is undone by itself; independent parts stay.
-int act(const FixContext& context, const PlanView& view, const BuildRequest& request,
-        const Installer& installer, std::map<std::string, BuiltModule> built) {
-  std::vector<PartResult> parts;
-  for (FixPlan& part : parts_of(*view.plan)) parts.push_back({std::move(part), FailedAt::Nothing, {}, {}});
-  const StateFolder state(view.plan->place.base);
+int act(const FixContext& context, const fix::PlanView& view, const compile::BuildRequest& request,
+        const installer::Installer& installer, std::map<std::string, compile::BuiltModule> built) {
+  std::vector<fix::PartResult> parts;
+  for (fix::FixPlan& part : fix::parts_of(*view.plan))
+    parts.push_back({std::move(part), fix::FailedAt::Nothing, {}, {}});
+  const fix::StateFolder state(view.plan->place.base);
   const bool is_first = ::access(state.root().c_str(), F_OK) != 0;
   // Before minutes of compiling, not after them.
-  auto lock = Lock::take(state.root());
+  auto lock = fix::Lock::take(state.root());
   if (!lock) return refuse(context, view, lock.error());
   build_parts(context, request, parts, built);
-  const Interruption interruption;
-  if (std::ranges::any_of(parts, &PartResult::kept)) {
+  const fix::Interruption interruption;
+  if (std::ranges::any_of(parts, &fix::PartResult::kept)) {
     if (auto left = clear_what_is_left(state); !left) return refuse(context, view, left.error());
-    execute_parts(context.host, state, execute_request(context, view, installer, built, lock->descriptor()),
-                  parts);
+    fix::execute_parts(context.host, state,
+                       execute_request(context, view, installer, built, lock->descriptor()), parts);
   } else if (is_first) {
     std::move(*lock).leave_no_trace();
   }
@@ -108,19 +110,19 @@ int act(const FixContext& context, const PlanView& view, const BuildRequest& req
 }
 
 // Finds the compilers, shows the plan, asks, and acts.
-int carry_out(const FixContext& context, FixPlan plan, BuildRequest request) {
+int carry_out(const FixContext& context, fix::FixPlan plan, compile::BuildRequest request) {
   if (auto allowed = check_changes_allowed(context, plan); !allowed)
     return report_error("fix", allowed.error(), kExitFindings);
   auto completed = request_for_plan(context, plan, std::move(request));
   if (!completed) return report_error("fix", completed.error(), kExitFindings);
   auto found = find_sources(context, plan, *completed);
   if (!found) return report_error("fix", found.error(), kExitFindings);
-  const Installer installer = installer_for(context, plan);
-  const PlanView view =
+  const installer::Installer installer = installer_for(context, plan);
+  const fix::PlanView view =
       plan_view(context, plan, found->sources, unproven_code(context, found->sources, completed->targets),
                 installer.project);
   if (!context.options.json) {
-    std::fputs(plan_text(view).c_str(), stdout);
+    std::fputs(fix::plan_text(view).c_str(), stdout);
     std::fflush(stdout);  // the plan comes before the work, also in a pipe
   }
   if (context.options.dry_run) return end_fix(context, view, kExitClean, {"planned", "", {}});
@@ -156,12 +158,12 @@ int run_fix(const FixOptions& options) {
         build_for(options.for_machine, options.read_machine, context.report.snapshot, request->targets);
     if (!known) return report_error("fix", known.error(), kExitUsage);
   }
-  auto plan = plan_fix(
+  auto plan = fix::plan_fix(
       *host, context.report,
       {context.diagnosis.modules, options.packages, request->targets.list, *target, request->flavor});
   if (!plan) return report_error("fix", plan.error(), kExitFindings);
-  if (plan->kind != FixPlan::Kind::Act) return explain_no_action(context, *plan);
+  if (plan->kind != fix::FixPlan::Kind::Act) return explain_no_action(context, *plan);
   return carry_out(context, *std::move(plan), *std::move(request));
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -22,36 +22,36 @@
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::cli {
 
-Result<BuildRequest> fix_request(const FixOptions& options) {
-  SCANKIT_TRY(BuildRequest request, build_request("", options.arch, options.compilation));
-  SCANKIT_CHECK(check_request(options.compilation.toolchain));
+Result<compile::BuildRequest> fix_request(const FixOptions& options) {
+  SCANKIT_TRY(compile::BuildRequest request, build_request("", options.arch, options.compilation));
+  SCANKIT_CHECK(toolchain::check_request(options.compilation.toolchain));
   request.toolchain.asked = options.compilation.toolchain;
   request.toolchain.progress = tell;
-  SCANKIT_TRY(request.flavor, parse_flavor(options.flavor));
+  SCANKIT_TRY(request.flavor, compile::parse_flavor(options.flavor));
   return request;
 }
 
-Result<InstallTarget> fix_target(const Host& host, const std::string& python, const std::string& asked) {
-  const auto probed = probe_python(host, python);
+Result<fix::InstallTarget> fix_target(const Host& host, const std::string& python, const std::string& asked) {
+  const auto probed = probes::probe_python(host, python);
   if (!probed.present()) return Error{Errc::NotFound, tr(probed.note), ""};
-  return choose_place(host, probed.value, asked);
+  return fix::choose_place(host, probed.value, asked);
 }
 
 Result<Recovery> recover_interrupted(const Host& host, const FixOptions& options, const std::string& base) {
-  const StateFolder state(base);
+  const fix::StateFolder state(base);
   if (::access(state.root().c_str(), F_OK) != 0) return Recovery::Nothing;
-  if (const auto foreign = foreign_to_root(host, state.root())) return foreign_journal(*foreign);
-  SCANKIT_TRY(const auto left, interrupted(state));
+  if (const auto foreign = probes::foreign_to_root(host, state.root())) return fix::foreign_journal(*foreign);
+  SCANKIT_TRY(const auto left, fix::interrupted(state));
   if (left.empty()) return Recovery::Nothing;
   print_line(options, say("an earlier fix was interrupted: its changes are undone first"));
   for (const std::string& line : undo_lines(state, left)) print_line(options, line);
   if (options.dry_run) return Recovery::Nothing;
-  SCANKIT_TRY(const auto lock, Lock::take(state.root()));
+  SCANKIT_TRY(const auto lock, fix::Lock::take(state.root()));
   if (!confirmed(options, false)) return Recovery::Declined;
   std::vector<std::string> lines;
-  const auto recovered = recover(state, lines);
+  const auto recovered = fix::recover(state, lines);
   for (const std::string& line : lines) print_line(options, line);
   if (!recovered) return recovered.error();
   return Recovery::Undone;
@@ -60,23 +60,25 @@ Result<Recovery> recover_interrupted(const Host& host, const FixOptions& options
 namespace {
 
 // Every file that the plan moves away must be movable, or the fix would fail half-way.
-Result<void> check_moves(const FixContext& context, const FixPlan& plan) {
+Result<void> check_moves(const FixContext& context, const fix::FixPlan& plan) {
   std::vector<std::string> files;
-  for (const InstallBundled& ours : ours_of(plan))
-    for (const FileMove& move : hiding_copies(context.report.snapshot, ours, plan.place))
+  for (const fix::InstallBundled& ours : fix::ours_of(plan))
+    for (const fix::FileMove& move : fix::hiding_copies(context.report.snapshot, ours, plan.place))
       files.push_back(move.path);
-  for (const RepairStep& step : plan.steps)
-    if (const auto* away = std::get_if<MoveAway>(&step.what)) files.push_back(away->path);
-  for (const std::string& file : files) SCANKIT_CHECK(may_move(context.host, file));
+  for (const fix::RepairStep& step : plan.steps)
+    if (const auto* away = std::get_if<fix::MoveAway>(&step.what)) files.push_back(away->path);
+  for (const std::string& file : files) SCANKIT_CHECK(fix::may_move(context.host, file));
   return {};
 }
 
 // The module as it came with scankit, if it has what is asked for. It needs no compiler. A damaged one is told
 // and passed over: a build may still do.
-std::optional<BuiltModule> shipped_module(const FixContext& context, const BundledModule& module,
-                                          const BuildRequest& request) {
-  if (request.flavor != Flavor::Universal) return std::nullopt;
-  auto ready = prebuilt_module(prebuilt_folder(), module, request.targets, context.report.snapshot.gpus);
+std::optional<compile::BuiltModule> shipped_module(const FixContext& context,
+                                                   const module::BundledModule& module,
+                                                   const compile::BuildRequest& request) {
+  if (request.flavor != compile::Flavor::Universal) return std::nullopt;
+  auto ready = module::prebuilt_module(module::prebuilt_folder(), module, request.targets,
+                                       context.report.snapshot.gpus);
   if (ready) return *std::move(ready);
   tell(tr(ready.error().message));
   return std::nullopt;
@@ -84,86 +86,88 @@ std::optional<BuiltModule> shipped_module(const FixContext& context, const Bundl
 
 }  // namespace
 
-Result<void> check_changes_allowed(const FixContext& context, const FixPlan& plan) {
-  SCANKIT_CHECK(check_place(plan.place));
-  if (const auto foreign = foreign_code(context.host, context.report.snapshot))
-    return foreign_place(*foreign);
+Result<void> check_changes_allowed(const FixContext& context, const fix::FixPlan& plan) {
+  SCANKIT_CHECK(fix::check_place(plan.place));
+  if (const auto foreign = probes::foreign_code(context.host, context.report.snapshot))
+    return fix::foreign_place(*foreign);
   return check_moves(context, plan);
 }
 
-Result<BuildRequest> request_for_plan(const FixContext& context, const FixPlan& plan, BuildRequest request) {
+Result<compile::BuildRequest> request_for_plan(const FixContext& context, const fix::FixPlan& plan,
+                                               compile::BuildRequest request) {
   // The plan shows what would be fetched, and nothing is done before it is agreed to.
   request.toolchain.may_download = true;
-  if (request.flavor != Flavor::Torch || modules_of(plan).empty()) return request;
-  const auto environment = torch_environment(context.host, context.report.snapshot);
+  if (request.flavor != compile::Flavor::Torch || fix::modules_of(plan).empty()) return request;
+  const auto environment = torch_flavor::torch_environment(context.host, context.report.snapshot);
   if (!environment) return environment.error();
   request.targets.cuda = context.report.snapshot.torch.value.cuda;
   return request;
 }
 
-Result<ModuleSources> find_sources(const FixContext& context, const FixPlan& plan,
-                                   const BuildRequest& request) {
+Result<ModuleSources> find_sources(const FixContext& context, const fix::FixPlan& plan,
+                                   const compile::BuildRequest& request) {
   const Snapshot& snapshot = context.report.snapshot;
-  const Cache cache(request.cache_folder);
-  std::optional<Toolchain> toolchain;
+  const compile::Cache cache(request.cache_folder);
+  std::optional<toolchain::Toolchain> toolchain;
   ModuleSources found;
-  for (const std::string& name : modules_of(plan)) {
-    SCANKIT_TRY(const BundledModule* module, bundled_module(name));
+  for (const std::string& name : fix::modules_of(plan)) {
+    SCANKIT_TRY(const module::BundledModule* module, module::bundled_module(name));
     if (auto shipped = shipped_module(context, *module, request)) {
       found.sources[name] = {true, shipped->targets, shipped->compiler, {}, shipped->notes};
       found.built[name] = *std::move(shipped);
       continue;
     }
     if (!toolchain) {
-      SCANKIT_TRY(toolchain,
-                  choose_toolchain(context.host, snapshot, request.targets, cache, request.toolchain));
+      SCANKIT_TRY(toolchain, toolchain::choose_toolchain(context.host, snapshot, request.targets, cache,
+                                                         request.toolchain));
     }
     found.sources[name] = {false, toolchain->choice.targets, toolchain->said(),
-                           shown_fetches(context.host, snapshot, cache, *toolchain), toolchain->choice.notes};
+                           toolchain::shown_fetches(context.host, snapshot, cache, *toolchain),
+                           toolchain->choice.notes};
   }
   return found;
 }
 
 std::vector<std::string> unproven_code(const FixContext& context,
-                                       const std::map<std::string, ModuleSource>& sources,
-                                       const TargetRequest& targets) {
-  const auto among = [](const Target& target, const std::vector<Gpu>& known) {
+                                       const std::map<std::string, fix::ModuleSource>& sources,
+                                       const module::TargetRequest& targets) {
+  const auto among = [](const module::Target& target, const std::vector<Gpu>& known) {
     return std::ranges::any_of(
         known, [&](const Gpu& gpu) { return target.ptx || gpu.sm == std::to_string(target.sm); });
   };
   // What came with scankit has code for GPUs that nobody asked about.
-  const auto matters = [&](const Target& target) {
+  const auto matters = [&](const module::Target& target) {
     return std::ranges::find(targets.list, target) != targets.list.end() ||
            among(target, context.report.snapshot.gpus.value);
   };
-  std::vector<Target> untested;
+  std::vector<module::Target> untested;
   for (const auto& [module, source] : sources)
-    for (const Target& target : source.targets)
+    for (const module::Target& target : source.targets)
       if (!among(target, context.gpus_here.value) && (!source.prebuilt || matters(target)) &&
           std::ranges::find(untested, target) == untested.end())
         untested.push_back(target);
   if (untested.empty()) return {};
-  return {say("{} code (no matching GPU on this machine)", names_of(untested, " "))};
+  return {say("{} code (no matching GPU on this machine)", module::names_of(untested, " "))};
 }
 
 namespace {
 
 // A snapshot with observed imports.
 Snapshot observed_snapshot(const Host& host, const DiagnosisRequest& asked) {
-  Progress progress;
-  SnapshotRequest request;
+  report::Progress progress;
+  probes::SnapshotRequest request;
   request.python = asked.python;
   request.modules = asked.modules;
   request.ask_nvml = true;
   request.audit = asked.modules.empty();  // what a fix leaves broken is to be named, whoever made it
   request.progress = [&](const Message& phase) { progress.now(phase); };
-  Snapshot snapshot = take_snapshot(host, request);
-  ObserveRequest observe;
+  Snapshot snapshot = probes::take_snapshot(host, request);
+  probes::ObserveRequest observe;
   observe.can_be_asked_for = false;  // a fix ends in the import that proves it: nothing to opt into
   if (asked.after_a_fix) observe.timeout = std::chrono::minutes(5);
   observe.running = [&](const Message& what, auto since, auto limit) { progress.now(what, limit, since); };
-  snapshot.observations = observe_imports(host, snapshot, observe);
-  read_observations(snapshot);
+  snapshot.observations = probes::observe_imports(host, snapshot, observe);
+  logs::read_observations(snapshot);
   return snapshot;
 }
 
@@ -186,17 +190,17 @@ void keep_torch_extensions(Report& report) {
 }  // namespace
 
 Snapshot facts_of_environment(const Host& host, const DiagnosisRequest& request) {
-  SnapshotRequest files;
+  probes::SnapshotRequest files;
   files.python = request.python;
   files.modules = request.modules;
-  return take_snapshot(host, files);
+  return probes::take_snapshot(host, files);
 }
 
 Report diagnose_environment(const Host& host, const DiagnosisRequest& request) {
-  Report report = diagnose(observed_snapshot(host, request));
+  Report report = checks::diagnose(observed_snapshot(host, request));
   keep_torch_extensions(report);
-  decide_root_cause(report);
+  checks::decide_root_cause(report);
   return report;
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -13,10 +13,10 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/report/escape.h"
 
-namespace scankit {
+namespace scankit::cli {
 
 void print_line(const FixOptions& options, const std::string& text) {
-  std::fprintf(options.json ? stderr : stdout, "%s\n", plain(text, false).c_str());
+  std::fprintf(options.json ? stderr : stdout, "%s\n", report::plain(text, false).c_str());
 }
 
 bool confirmed(const FixOptions& options, bool undone_before) {
@@ -30,22 +30,22 @@ bool confirmed(const FixOptions& options, bool undone_before) {
   return answer == Answer::Yes;
 }
 
-void put_on_path(const InstallTarget& place) {
+void put_on_path(const fix::InstallTarget& place) {
   const char* before = std::getenv("PYTHONPATH");
   const std::string old = before == nullptr ? "" : before;
   if ((old + ":").starts_with(place.site + ":")) return;
   (void)::setenv("PYTHONPATH", (place.site + (old.empty() ? "" : ":" + old)).c_str(), 1);
 }
 
-PlanView plan_view(const FixContext& context, const FixPlan& plan,
-                   const std::map<std::string, ModuleSource>& sources, std::vector<std::string> unproven,
-                   const std::string& project) {
-  const std::string python = interpreter_of(context.report.snapshot.python.value);
+fix::PlanView plan_view(const FixContext& context, const fix::FixPlan& plan,
+                        const std::map<std::string, fix::ModuleSource>& sources,
+                        std::vector<std::string> unproven, const std::string& project) {
+  const std::string python = fix::interpreter_of(context.report.snapshot.python.value);
   const std::string& target = context.options.target;
-  PlanView view{&plan, &context.report.snapshot, sources};
+  fix::PlanView view{&plan, &context.report.snapshot, sources};
   view.unproven = std::move(unproven);
   view.proof = "scankit validate --quick --python " + shell_quoted(python);
-  if (const auto ours = modules_of(plan); !ours.empty()) view.proof += " --module " + ours.front();
+  if (const auto ours = fix::modules_of(plan); !ours.empty()) view.proof += " --module " + ours.front();
   view.project = project;
   view.python = python;
   view.restore = "scankit restore --python " + shell_quoted(python) +
@@ -53,29 +53,31 @@ PlanView plan_view(const FixContext& context, const FixPlan& plan,
   return view;
 }
 
-int end_fix(const FixContext& context, const PlanView& view, int status, const FixOutcome& outcome) {
-  if (context.options.json) std::fputs(plan_json(view, outcome).c_str(), stdout);
+int end_fix(const FixContext& context, const fix::PlanView& view, int status,
+            const fix::FixOutcome& outcome) {
+  if (context.options.json) std::fputs(fix::plan_json(view, outcome).c_str(), stdout);
   return status;
 }
 
 namespace {
 
-void tell_how_to_reach(const FixOptions& options, const InstallTarget& place) {
+void tell_how_to_reach(const FixOptions& options, const fix::InstallTarget& place) {
   if (place.how_to_reach.empty()) return;
   print_line(options, say("in this shell, first run: {}", place.how_to_reach));
   print_line(options, say("once, for all new shells: {}", place.for_good));
 }
 
 // Whether import takes a module from the place of this plan.
-bool is_in_place(const Snapshot& snapshot, const InstallTarget& place) {
-  return std::ranges::any_of(selected_copies(snapshot),
-                             [&](const Copy& copy) { return path_dirname(copy->path) == place.site; });
+bool is_in_place(const Snapshot& snapshot, const fix::InstallTarget& place) {
+  return std::ranges::any_of(checks::selected_copies(snapshot), [&](const checks::Copy& copy) {
+    return path_dirname(copy->path) == place.site;
+  });
 }
 
 }  // namespace
 
-int explain_no_action(const FixContext& context, const FixPlan& plan) {
-  using Kind = FixPlan::Kind;
+int explain_no_action(const FixContext& context, const fix::FixPlan& plan) {
+  using Kind = fix::FixPlan::Kind;
   const FixOptions& options = context.options;
   const bool nothing = plan.kind == Kind::NothingToDo, cannot = plan.kind == Kind::NotRepairable;
   if (cannot)
@@ -86,13 +88,13 @@ int explain_no_action(const FixContext& context, const FixPlan& plan) {
                nothing ? say("nothing to do: {}", plan.why) : say("nothing was changed: {}", plan.why));
   if (nothing && is_in_place(context.report.snapshot, plan.place)) tell_how_to_reach(options, plan.place);
   for (const std::string& line : plan.advice) print_line(options, "  " + say("possible actions: {}", line));
-  const PlanView view = plan_view(context, plan, {}, {}, "");
+  const fix::PlanView view = plan_view(context, plan, {}, {}, "");
   if (nothing) return end_fix(context, view, kExitClean, {"nothing_to_do", plan.why, {}});
   if (cannot) return end_fix(context, view, kExitFindings, {"not_repairable", plan.why, {}});
   return end_fix(context, view, kExitInconclusive, {"inconclusive", plan.why, {}});
 }
 
-int refuse(const FixContext& context, const PlanView& view, const Error& error) {
+int refuse(const FixContext& context, const fix::PlanView& view, const Error& error) {
   const int status = report_error("fix", error, kExitFindings);
   report_error("fix",
                {Errc::Io, message("nothing was changed: the environment is in its previous state"), ""},
@@ -102,36 +104,36 @@ int refuse(const FixContext& context, const PlanView& view, const Error& error) 
 
 namespace {
 
-void tell_kept_step(const FixOptions& options, const RepairStep& step) {
-  if (const auto* away = std::get_if<MoveAway>(&step.what))
+void tell_kept_step(const FixOptions& options, const fix::RepairStep& step) {
+  if (const auto* away = std::get_if<fix::MoveAway>(&step.what))
     print_line(options, say("repaired: {} no longer hides {}", away->path, away->module));
-  if (const auto* packages = std::get_if<ChangePackages>(&step.what))
+  if (const auto* packages = std::get_if<fix::ChangePackages>(&step.what))
     print_line(options, say("repaired: {}", packages->statements.empty() ? join(packages->change.requirements)
                                                                          : join(packages->statements)));
-  if (const auto* variable = std::get_if<SetVariable>(&step.what))
+  if (const auto* variable = std::get_if<fix::SetVariable>(&step.what))
     print_line(options,
                variable->file.empty()
-                   ? say("it works where scankit ran before, as observed: {}", shell_line(*variable))
+                   ? say("it works where scankit ran before, as observed: {}", fix::shell_line(*variable))
                    : say("repaired in every new shell that activates the environment: {}", variable->name));
 }
 
-void tell_kept(const FixOptions& options, const PartResult& part) {
-  for (const std::string& module : modules_of(part.plan))
+void tell_kept(const FixOptions& options, const fix::PartResult& part) {
+  for (const std::string& module : fix::modules_of(part.plan))
     print_line(options, say("repaired: `import {}` works and its results are correct", module));
-  for (const RepairStep& step : part.plan.steps) tell_kept_step(options, step);
+  for (const fix::RepairStep& step : part.plan.steps) tell_kept_step(options, step);
   for (const std::string& note : part.result.notes) print_line(options, say("note: {}", note));
 }
 
 // What a failed part leaves: the old state, or with FailedAt::Undoing a half-undone one.
-void tell_undone(const FixOptions& options, const PartResult& part) {
-  for (const RepairStep& step : part.plan.steps)
-    print_line(options, part.failed_at == FailedAt::Undoing
+void tell_undone(const FixOptions& options, const fix::PartResult& part) {
+  for (const fix::RepairStep& step : part.plan.steps)
+    print_line(options, part.failed_at == fix::FailedAt::Undoing
                             ? say("still wrong, and only partly undone: {}", step.why)
                             : say("still wrong, and unchanged: {}", step.why));
 }
 
 // What the doctor, asked once more about everything that it was asked before, still calls an error.
-std::vector<std::string> still_broken(const FixContext& context, const InstallTarget& place) {
+std::vector<std::string> still_broken(const FixContext& context, const fix::InstallTarget& place) {
   if (!place.how_to_reach.empty()) put_on_path(place);
   DiagnosisRequest again = context.diagnosis;
   again.after_a_fix = true;
@@ -139,7 +141,7 @@ std::vector<std::string> still_broken(const FixContext& context, const InstallTa
   std::vector<std::string> lines;
   for (const Finding& finding : now.findings) {
     if (finding.severity() != Severity::Error || finding.because_of ||
-        !concerns(finding, context.diagnosis.modules))
+        !fix::concerns(finding, context.diagnosis.modules))
       continue;
     const std::string summary = tr(finding.summary);
     const bool named = summary.find(finding.subject) != std::string::npos;
@@ -148,25 +150,26 @@ std::vector<std::string> still_broken(const FixContext& context, const InstallTa
   return lines;
 }
 
-void tell_what_is_left(const FixOptions& options, const PlanView& view) {
+void tell_what_is_left(const FixOptions& options, const fix::PlanView& view) {
   tell_how_to_reach(options, view.plan->place);
   for (const std::string& part : view.unproven) print_line(options, say("not tested: {}", part));
   if (!view.unproven.empty()) print_line(options, say("to test it on that GPU: {}", view.proof));
   for (const std::string& todo : view.plan->advice) print_line(options, say("to do by hand: {}", todo));
 }
 
-int status_of(const PartResult& part) {
-  return part.failed_at == FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed;
+int status_of(const fix::PartResult& part) {
+  return part.failed_at == fix::FailedAt::Verification ? kExitValidationFailed : kExitBuildFailed;
 }
 
 }  // namespace
 
-int tell_results(const FixContext& context, const PlanView& view, const std::vector<PartResult>& parts) {
+int tell_results(const FixContext& context, const fix::PlanView& view,
+                 const std::vector<fix::PartResult>& parts) {
   const FixOptions& options = context.options;
-  const bool any_kept = std::ranges::any_of(parts, &PartResult::kept);
-  FixOutcome outcome{any_kept ? "repaired" : "failed", "", {}};
+  const bool any_kept = std::ranges::any_of(parts, &fix::PartResult::kept);
+  fix::FixOutcome outcome{any_kept ? "repaired" : "failed", "", {}};
   int status = kExitClean;
-  for (const PartResult& part : parts) {
+  for (const fix::PartResult& part : parts) {
     outcome.kept.push_back(part.kept());
     if (part.kept()) {
       tell_kept(options, part);
@@ -187,14 +190,14 @@ int tell_results(const FixContext& context, const PlanView& view, const std::vec
   }
   if (any_kept) tell_what_is_left(options, view);
   if (any_kept && status != kExitClean) outcome.state = "partly_repaired";
-  const bool old_state =
-      std::ranges::none_of(parts, [](const PartResult& part) { return part.failed_at == FailedAt::Undoing; });
+  const bool old_state = std::ranges::none_of(
+      parts, [](const fix::PartResult& part) { return part.failed_at == fix::FailedAt::Undoing; });
   if (!any_kept && old_state)
     report_error("fix",
                  {Errc::Io, message("nothing was changed: the environment is in its previous state"), ""},
                  status);
-  const int signal = status == kExitClean ? 0 : Interruption::signal();
+  const int signal = status == kExitClean ? 0 : fix::Interruption::signal();
   return end_fix(context, view, signal != 0 ? 128 + signal : status, outcome);
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

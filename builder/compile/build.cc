@@ -21,14 +21,15 @@
 #include "doctor/base/tool_version.h"
 #include "doctor/probes/machine/system.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 // The compilers of a toolchain, ready to run. `of_targets` has one pointer into `owned` for each target of
 // the choice; `makers` groups the targets by compiler, for the manifest.
 struct Compilers {
-  explicit Compilers(const Toolchain& toolchain) {
-    for (const Candidate& candidate : toolchain.compilers) owned.push_back(make_compiler(candidate));
+  explicit Compilers(const toolchain::Toolchain& toolchain) {
+    for (const toolchain::Candidate& candidate : toolchain.compilers)
+      owned.push_back(toolchain::make_compiler(candidate));
     for (const std::size_t index : toolchain.made_by) of_targets.push_back(owned[index].get());
     for (std::size_t i = 0; i < owned.size(); ++i) {
       makers.push_back({owned[i].get(), {}});
@@ -36,25 +37,26 @@ struct Compilers {
         if (toolchain.made_by[t] == i) makers.back().targets.push_back(toolchain.choice.targets[t]);
     }
   }
-  std::vector<std::unique_ptr<DeviceCompiler>> owned;
-  std::vector<const DeviceCompiler*> of_targets;
-  std::vector<ManifestInput::Maker> makers;
+  std::vector<std::unique_ptr<toolchain::DeviceCompiler>> owned;
+  std::vector<const toolchain::DeviceCompiler*> of_targets;
+  std::vector<module::ManifestInput::Maker> makers;
 };
 
 // What the torch flavor has in place of the shipped host module.
 struct TorchFlavor {
-  TorchEnvironment environment;
-  HostModule host;
+  torch_flavor::TorchEnvironment environment;
+  torch_flavor::HostModule host;
 };
 
 // Finds everything that the torch flavor needs, so that whatever is missing is reported before
 // anything is compiled. Restricts the device compiler to torch's CUDA major through `targets`. Null
 // for the universal flavor.
 Result<std::shared_ptr<TorchFlavor>> prepare_flavor(const Host& host, const Snapshot& snapshot,
-                                                    const BuildRequest& request, TargetRequest& targets) {
+                                                    const BuildRequest& request,
+                                                    module::TargetRequest& targets) {
   if (request.flavor == Flavor::Universal) return std::shared_ptr<TorchFlavor>();
   auto flavor = std::make_shared<TorchFlavor>();
-  SCANKIT_TRY(flavor->environment, torch_environment(host, snapshot));
+  SCANKIT_TRY(flavor->environment, torch_flavor::torch_environment(host, snapshot));
   targets.cuda = snapshot.torch.value.cuda;
   return flavor;
 }
@@ -63,9 +65,9 @@ Result<std::shared_ptr<TorchFlavor>> prepare_flavor(const Host& host, const Snap
 // call, so it owns copies of the environment and of the snapshot.
 Result<void> build_flavor(const Snapshot& snapshot, const BuildRequest& request, const Cache& cache,
                           const std::shared_ptr<TorchFlavor>& flavor, BuiltModule& built) {
-  const TorchEnvironment& environment = flavor->environment;
-  SCANKIT_TRY(flavor->host, build_host_module({request.module->name, &environment, &cache, torch_parts(),
-                                               request.progress}));
+  const torch_flavor::TorchEnvironment& environment = flavor->environment;
+  SCANKIT_TRY(flavor->host, torch_flavor::build_host_module({request.module->name, &environment, &cache,
+                                                             torch_flavor::torch_parts(), request.progress}));
   built.flavor = Flavor::Torch;
   built.file = built.module + environment.suffix;
   built.made_for = say("for torch {} ({} string ABI) and Python {}, by {} {} as C++{}",
@@ -76,13 +78,14 @@ Result<void> build_flavor(const Snapshot& snapshot, const BuildRequest& request,
         say("torch {} has no CUDA: the module will support CPU tensors only", environment.torch_version));
   const auto facts = std::make_shared<Snapshot>(snapshot);
   built.also_proven = [flavor, facts, module = built.module](const Host& host, const std::string& path) {
-    return assert_torch_module(host, *facts, flavor->environment, module, path);
+    return torch_flavor::assert_torch_module(host, *facts, flavor->environment, module, path);
   };
   return {};
 }
 
 // The images are in the order of compile_units(): each target with all its units.
-Explanation explain(const BundledModule& module, const TorchFlavor* flavor, const CompileRequest& compile) {
+Explanation explain(const module::BundledModule& module, const TorchFlavor* flavor,
+                    const CompileRequest& compile) {
   Explanation explanation;
   explanation.module = module.name;
   const std::string_view host = flavor != nullptr ? std::string_view(flavor->host.bytes) : module.host_module;
@@ -93,8 +96,8 @@ Explanation explain(const BundledModule& module, const TorchFlavor* flavor, cons
     explanation.inputs.insert(explanation.inputs.end(), flavor->host.inputs.begin(),
                               flavor->host.inputs.end());
   const KeyMaker keys(compile);
-  for (const Target& target : compile.targets)
-    for (const Unit& unit : compile.units) {
+  for (const module::Target& target : compile.targets)
+    for (const toolchain::Unit& unit : compile.units) {
       const Key key = keys.key(unit, target);
       explanation.images.push_back({unit.name, target.name(), key.inputs(), key.digest(), ""});
     }
@@ -102,7 +105,7 @@ Explanation explain(const BundledModule& module, const TorchFlavor* flavor, cons
 }
 
 CompileRequest compile_request(const BuildRequest& request, const Probed<Memory>& memory,
-                               const std::vector<Target>& targets, const Compilers& compilers,
+                               const std::vector<module::Target>& targets, const Compilers& compilers,
                                const Cache& cache) {
   CompileRequest compile;
   compile.source_name = request.module->source_name;
@@ -120,8 +123,9 @@ CompileRequest compile_request(const BuildRequest& request, const Probed<Memory>
 
 // Explains, compiles, and assembles. Explanation and images are matched by their index.
 Result<void> compile_into(BuiltModule& built, const BuildRequest& request, const CompileRequest& compile,
-                          const std::vector<ManifestInput::Maker>& makers, const TorchFlavor* flavor) {
-  const BundledModule& module = *request.module;
+                          const std::vector<module::ManifestInput::Maker>& makers,
+                          const TorchFlavor* flavor) {
+  const module::BundledModule& module = *request.module;
   built.explanation = explain(module, flavor, compile);
   if (request.explain) request.explain(built.explanation);
   SCANKIT_TRY(const auto images, compile_units(compile));
@@ -131,11 +135,11 @@ Result<void> compile_into(BuiltModule& built, const BuildRequest& request, const
     built.images.push_back(
         {images[i].unit, images[i].target, "", images[i].sha256, images[i].from_cache, images[i].compiler});
   }
-  built.manifest =
-      write_manifest({flavor != nullptr ? "torch" : "universal", &built.explanation, &images, makers});
-  SCANKIT_TRY(built.bytes,
-              assemble_module(flavor != nullptr ? std::string_view(flavor->host.bytes) : module.host_module,
-                              images, built.manifest));
+  built.manifest = module::write_manifest(
+      {flavor != nullptr ? "torch" : "universal", &built.explanation, &images, makers});
+  SCANKIT_TRY(built.bytes, module::assemble_module(
+                               flavor != nullptr ? std::string_view(flavor->host.bytes) : module.host_module,
+                               images, built.manifest));
   return {};
 }
 
@@ -149,14 +153,15 @@ Result<Flavor> parse_flavor(const std::string& text) {
 
 Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, const BuildRequest& request) {
   const Cache cache(request.cache_folder, request.cache_size);
-  TargetRequest targets = request.targets;
+  module::TargetRequest targets = request.targets;
   SCANKIT_TRY(const auto flavor, prepare_flavor(host, snapshot, request, targets));
-  SCANKIT_TRY(Toolchain toolchain, choose_toolchain(host, snapshot, targets, cache, request.toolchain));
-  SCANKIT_CHECK(complete_toolchain(host, snapshot, targets, cache, request.toolchain, toolchain));
+  SCANKIT_TRY(toolchain::Toolchain toolchain,
+              toolchain::choose_toolchain(host, snapshot, targets, cache, request.toolchain));
+  SCANKIT_CHECK(toolchain::complete_toolchain(host, snapshot, targets, cache, request.toolchain, toolchain));
   const Compilers compilers(toolchain);
   BuiltModule built;
   built.module = request.module->name;
-  built.file = module_file(built.module);
+  built.file = fix::module_file(built.module);
   built.notes = toolchain.choice.notes;
   built.targets = toolchain.choice.targets;
   built.compiler = toolchain.said();
@@ -177,7 +182,8 @@ Result<void> write_module(const Host& host, const BuiltModule& built, const std:
   // Beside the path first: a file that is already at `path` stays until the new one is proven.
   const std::string aside = path + ".unproven-" + std::to_string(::getpid());
   auto good = write_file_atomically(aside, built.bytes, 0755);  // which may fail after the file is there
-  if (good) good = assert_module(host, aside, {built.module, built.images, built.also_proven != nullptr});
+  if (good)
+    good = module::assert_module(host, aside, {built.module, built.images, built.also_proven != nullptr});
   if (good && built.also_proven) good = built.also_proven(host, aside);
   if (good && ::rename(aside.c_str(), path.c_str()) != 0)
     good = Error{Errc::Io, message("cannot rename to {}: {}", path, std::strerror(errno)), ""};
@@ -199,17 +205,17 @@ std::uint64_t reclaimable(const Host& host, const std::string& group, const std:
   const auto text = host.read_file(group + "/memory.stat", 1u << 16);
   std::istringstream lines(text ? *text : "");
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(key)) return leading_number(line.substr(key.size())).value_or(0);
+    if (line.starts_with(key)) return probes::leading_number(line.substr(key.size())).value_or(0);
   return 0;
 }
 
 // Bytes that a group leaves below its limit; nothing if it has no limit. Its usage counts page cache, and
 // inactive file pages are what the kernel drops first (cgroup v2 and v1 name them differently).
-std::optional<std::uint64_t> left_of(const Host& host, const ControlGroup& group) {
-  const auto limit = limit_of(host, group);
+std::optional<std::uint64_t> left_of(const Host& host, const probes::ControlGroup& group) {
+  const auto limit = probes::limit_of(host, group);
   const auto used =
       host.read_file(group.folder + (group.v2 ? "/memory.current" : "/memory.usage_in_bytes"), 64);
-  const auto held = used ? leading_number(*used) : std::nullopt;
+  const auto held = used ? probes::leading_number(*used) : std::nullopt;
   if (!limit || !held) return limit;
   const std::uint64_t gives_way =
       reclaimable(host, group.folder, group.v2 ? "inactive_file " : "total_inactive_file ");
@@ -228,7 +234,7 @@ std::string existing_part(std::string path) {
 
 std::uint64_t free_memory(const Host& host, const Memory& memory) {
   std::uint64_t free = memory.available;
-  for_each_control_group(host, [&](const ControlGroup& group) {
+  probes::for_each_control_group(host, [&](const probes::ControlGroup& group) {
     if (const auto left = left_of(host, group)) free = std::min(free, *left);
   });
   return free;
@@ -266,4 +272,4 @@ std::string temporary_folder() {
   return named != nullptr && *named != '\0' ? named : "/tmp";
 }
 
-}  // namespace scankit
+}  // namespace scankit::compile

@@ -15,14 +15,14 @@
 
 // The whole build of one module, or the finished one that came with scankit, and what a build needs of the
 // machine.
-namespace scankit {
+namespace scankit::compile {
 
 // Everything that decides what build_module() makes and how; the commands fill it from their options.
 struct BuildRequest {
-  const BundledModule* module = nullptr;
+  const module::BundledModule* module = nullptr;
   Flavor flavor = Flavor::Universal;
-  TargetRequest targets;
-  ToolchainRequest toolchain;
+  module::TargetRequest targets;
+  toolchain::ToolchainRequest toolchain;
   std::string cache_folder;
   std::uint64_t cache_size = kDefaultCacheSize;         // bytes; 0: no cache
   unsigned jobs = 0;                                    // 0: by processors and memory
@@ -40,7 +40,7 @@ struct BuiltModule {
   std::string manifest;     // JSON; the same text lies inside it
   Explanation explanation;  // what all of it depends on
   std::vector<std::string> notes;
-  std::vector<Target> targets;
+  std::vector<module::Target> targets;
   std::string compiler;           // "NVRTC 13.0 (system toolkit /usr/local/cuda-13.0)"
   std::vector<BuiltCode> images;  // without their bytes
   std::size_t from_cache = 0, compiled = 0;
@@ -76,4 +76,4 @@ std::string existing_part(std::string path);
 // Where the compilers write: $TMPDIR or /tmp.
 std::string temporary_folder();
 
-}  // namespace scankit
+}  // namespace scankit::compile

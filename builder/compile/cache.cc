@@ -16,7 +16,7 @@
 #include "doctor/base/say.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 // The first value with the label; null if there is none.
@@ -178,8 +178,9 @@ Result<std::string> usable_cache_folder(const std::string& asked) {
   if (ours || ours.error().code == Errc::NotFound) return folder;
   const Message next = ours.error().hint.empty() ? message("choose a directory of your own with --cache-dir")
                                                  : ours.error().hint;
-  progress_note(say("the cache {} is not used: {}, so anybody may have written the compiled code in it; {}",
-                    folder, ours.error().message, next));
+  report::progress_note(
+      say("the cache {} is not used: {}, so anybody may have written the compiled code in it; {}", folder,
+          ours.error().message, next));
   return std::string();
 }
 
@@ -272,4 +273,4 @@ void Cache::trim() const {
             static_cast<double>(total) / 1e6, static_cast<double>(limit_) / 1e6));
 }
 
-}  // namespace scankit
+}  // namespace scankit::compile

@@ -11,7 +11,7 @@
 
 #include "doctor/base/result.h"
 
-namespace scankit {
+namespace scankit::compile {
 
 // Label and value, in the order in which they were added.
 using Inputs = std::vector<std::pair<std::string, std::string>>;
@@ -99,4 +99,4 @@ Result<std::string> usable_cache_folder(const std::string& asked);
 // --cache-size: "512M", "2G", "100000"; "" is the default.
 Result<std::uint64_t> parse_cache_size(const std::string& text);
 
-}  // namespace scankit
+}  // namespace scankit::compile

@@ -10,7 +10,7 @@
 
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 Key key_of(const std::string& flags) {
@@ -223,4 +223,4 @@ TEST(CacheSize, IsANumberOfBytes) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::compile

@@ -17,24 +17,24 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 constexpr std::uint64_t kMemoryPerJob = 1ull << 30;  // NVRTC peaks at 0.15 GiB on our units, nvcc at 0.2
 constexpr std::size_t kImageLimit = 128u << 20;
 
 struct Task {
-  const Unit* unit;
-  const Target* target;
+  const toolchain::Unit* unit;
+  const module::Target* target;
 };
 
 // A compiler's success is checked in its output: an image of the right kind, for the right architecture.
-bool is_image(const std::string& bytes, const Target& target) {
+bool is_image(const std::string& bytes, const module::Target& target) {
   if (!target.ptx) {
-    const auto facts = cubin_facts(bytes);
+    const auto facts = elf::cubin_facts(bytes);
     return facts && facts->sm == target.sm;
   }
-  const auto facts = ptx_facts(bytes);
+  const auto facts = elf::ptx_facts(bytes);
   return facts && facts->sm == target.sm;
 }
 
@@ -61,8 +61,8 @@ class Compilation {
  public:
   Compilation(const CompileRequest& request, std::string folder)
       : request_(request), keys_(request), folder_(std::move(folder)) {
-    for (const Target& target : request.targets)
-      for (const Unit& unit : request.units) tasks_.push_back({&unit, &target});
+    for (const module::Target& target : request.targets)
+      for (const toolchain::Unit& unit : request.units) tasks_.push_back({&unit, &target});
     results_.resize(tasks_.size());
   }
 
@@ -71,7 +71,7 @@ class Compilation {
     if (missing_.empty()) return collect();
     if (request_.before) SCANKIT_CHECK(request_.before());
     SCANKIT_CHECK(write_file_atomically(source_path(), request_.source));
-    Progress progress;
+    report::Progress progress;
     progress_ = &progress;
     progress.count(0, missing_.size());
     const std::size_t threads = std::clamp<std::size_t>(request_.jobs, 1, missing_.size());
@@ -153,7 +153,7 @@ class Compilation {
 
   void begin(std::size_t task) {
     const std::lock_guard<std::mutex> guard(mutex_);
-    running_[task] = Progress::Clock::now();
+    running_[task] = report::Progress::Clock::now();
     show_running();
   }
 
@@ -169,7 +169,7 @@ class Compilation {
 
   // Runs one compiler. Stores the image at once, so that an interrupted build goes on from there.
   Result<BuiltCode> compile(const Task& task, const std::string& out) const {
-    const DeviceCompiler::Job job{task.unit, task.target, source_path(), out, request_.timeout};
+    const toolchain::DeviceCompiler::Job job{task.unit, task.target, source_path(), out, request_.timeout};
     const KillCount before = count_kills();
     SCANKIT_TRY(const ProcessResult ran, compiler_for(request_, *task.target).compile(job));
     if (!ran.ok()) return compile_failure(job, ran, before);
@@ -202,13 +202,13 @@ class Compilation {
   std::optional<Error> failed_;
   std::size_t failed_at_ = 0;
   std::size_t done_ = 0;
-  Progress* progress_ = nullptr;
-  std::map<std::size_t, Progress::Clock::time_point> running_;  // tasks, since when
+  report::Progress* progress_ = nullptr;
+  std::map<std::size_t, report::Progress::Clock::time_point> running_;  // tasks, since when
 };
 
 }  // namespace
 
-const DeviceCompiler& compiler_for(const CompileRequest& request, const Target& target) {
+const toolchain::DeviceCompiler& compiler_for(const CompileRequest& request, const module::Target& target) {
   for (std::size_t i = 0; i < request.compilers.size() && i < request.targets.size(); ++i)
     if (request.targets[i] == target) return *request.compilers[i];
   return *request.compiler;
@@ -223,8 +223,8 @@ KeyMaker::KeyMaker(const CompileRequest& request) : request_(request) {
     common_.add(kSourcePart + name, sha256_hex(text));
 }
 
-Key KeyMaker::key(const Unit& unit, const Target& target) const {
-  const DeviceCompiler& compiler = compiler_for(request_, target);
+Key KeyMaker::key(const toolchain::Unit& unit, const module::Target& target) const {
+  const toolchain::DeviceCompiler& compiler = compiler_for(request_, target);
   Key key = common_;
   key.add("compiler", compiler.kind() + " " + compiler.version() + " " + compiler.sha256());
   compiler.add_inputs(key);
@@ -234,7 +234,7 @@ Key KeyMaker::key(const Unit& unit, const Target& target) const {
   return key;
 }
 
-std::string KeyMaker::slot(const Unit& unit, const Target& target) const {
+std::string KeyMaker::slot(const toolchain::Unit& unit, const module::Target& target) const {
   return request_.source_name + " " + unit.name + " " + target.name();
 }
 
@@ -259,4 +259,4 @@ unsigned compile_jobs(const Probed<Memory>& memory) {
   return std::max(jobs, 1u);
 }
 
-}  // namespace scankit
+}  // namespace scankit::compile

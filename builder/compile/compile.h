@@ -17,7 +17,7 @@
 
 // Compiling: every unit for every target, from the cache or by child processes (compile.cc), and what is said
 // about a compiler that made no image (compile_failure.cc).
-namespace scankit {
+namespace scankit::compile {
 
 // Universal: the shipped host module. Torch: one linked with the environment's own libtorch (torch_flavor/).
 enum class Flavor { Universal, Torch };
@@ -25,7 +25,7 @@ enum class Flavor { Universal, Torch };
 // One piece of device code: one unit (kernels/*/cuda/units.def) for one target.
 struct BuiltCode {
   std::string unit;
-  Target target;
+  module::Target target;
   std::string bytes;   // a bare cubin, or PTX text with its closing NUL, as NVRTC gives it
   std::string sha256;  // of bytes
   bool from_cache = false;
@@ -49,11 +49,11 @@ inline constexpr std::chrono::seconds kCompileTimeout{600};  // of one image; ou
 struct CompileRequest {
   std::string source_name = "source.cu";  // in the compiler's messages
   std::string_view source;
-  std::vector<Unit> units;
-  std::vector<Target> targets;
-  const DeviceCompiler* compiler = nullptr;
+  std::vector<toolchain::Unit> units;
+  std::vector<module::Target> targets;
+  const toolchain::DeviceCompiler* compiler = nullptr;
   // One for each of `targets`, in their order. Empty if `compiler` makes all of them.
-  std::vector<const DeviceCompiler*> compilers;
+  std::vector<const toolchain::DeviceCompiler*> compilers;
   const Cache* cache = nullptr;
   unsigned jobs = 1;
   std::chrono::milliseconds timeout = kCompileTimeout;
@@ -64,16 +64,16 @@ struct CompileRequest {
 };
 
 // The compiler that makes the target.
-const DeviceCompiler& compiler_for(const CompileRequest& request, const Target& target);
+const toolchain::DeviceCompiler& compiler_for(const CompileRequest& request, const module::Target& target);
 
 // What one image depends on. Made once for a request, since it hashes the source as a whole and file by file.
 // Keeps a reference to the request.
 class KeyMaker {
  public:
   explicit KeyMaker(const CompileRequest& request);
-  Key key(const Unit& unit, const Target& target) const;
+  Key key(const toolchain::Unit& unit, const module::Target& target) const;
   // A name for the image that stays the same when its inputs change (Cache::store).
-  std::string slot(const Unit& unit, const Target& target) const;
+  std::string slot(const toolchain::Unit& unit, const module::Target& target) const;
 
  private:
   const CompileRequest& request_;
@@ -96,9 +96,10 @@ struct KillCount {
 KillCount count_kills();
 
 // Why the compiler of `job` failed, and what to do. `before`: count_kills() from before its start.
-Error compile_failure(const DeviceCompiler::Job& job, const ProcessResult& ran, const KillCount& before);
+Error compile_failure(const toolchain::DeviceCompiler::Job& job, const ProcessResult& ran,
+                      const KillCount& before);
 // The compiler reported success, but what it wrote is not an image for the target.
-Error no_image(const DeviceCompiler::Job& job, const ProcessResult& ran);
+Error no_image(const toolchain::DeviceCompiler::Job& job, const ProcessResult& ran);
 
 // Of a log of any length at most 30 lines: those that name an error, each with the two after it; where none
 // does, the last ones.
@@ -149,4 +150,4 @@ void add_explanation(nlohmann::ordered_json& json, const Explanation& explanatio
 std::vector<std::string> compare_explanations(const std::string& other_name, const Explanation& other,
                                               const Explanation& here);
 
-}  // namespace scankit
+}  // namespace scankit::compile

@@ -12,7 +12,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 constexpr std::size_t kLines = 30, kLineLength = 400;
@@ -104,7 +104,7 @@ Said said_of_signal(int number, const KillCount& before) {
           say("use another compiler: scankit build --list-toolchains lists the installed ones")};
 }
 
-Said said_of(const DeviceCompiler::Job& job, const ProcessResult& ran, const KillCount& before) {
+Said said_of(const toolchain::DeviceCompiler::Job& job, const ProcessResult& ran, const KillCount& before) {
   if (ran.timed_out)
     return {say("the compiler exceeded its time limit of {} seconds and was killed",
                 std::chrono::duration_cast<std::chrono::seconds>(job.timeout).count()),
@@ -129,8 +129,8 @@ bool is_error(const std::string& line) {
   return holds_any(line, {"error", "fatal", "atastrophic", "undefined", "unresolved", "died due to signal"});
 }
 
-Error image_failure(const DeviceCompiler::Job& job, const std::string& why, const std::string& details,
-                    Errc code) {
+Error image_failure(const toolchain::DeviceCompiler::Job& job, const std::string& why,
+                    const std::string& details, Errc code) {
   return {code, message("compiling {} for {} failed: {}", job.unit->name, job.target->name(), why), details};
 }
 
@@ -169,7 +169,8 @@ std::string useful_lines(const std::string& log) {
   return text;
 }
 
-Error compile_failure(const DeviceCompiler::Job& job, const ProcessResult& ran, const KillCount& before) {
+Error compile_failure(const toolchain::DeviceCompiler::Job& job, const ProcessResult& ran,
+                      const KillCount& before) {
   const std::string log = useful_lines(ran.err.empty() ? ran.out : ran.err);
   const Said said = said_of(job, ran, before);
   const Errc code = ran.timed_out ? Errc::Timeout : Errc::ToolFailed;
@@ -183,7 +184,7 @@ Error compile_failure(const DeviceCompiler::Job& job, const ProcessResult& ran, 
   return image_failure(job, first, log.size() > first.size() ? log.substr(first.size() + 1) : "", code);
 }
 
-Error no_image(const DeviceCompiler::Job& job, const ProcessResult& ran) {
+Error no_image(const toolchain::DeviceCompiler::Job& job, const ProcessResult& ran) {
   const std::string log = useful_lines(ran.err.empty() ? ran.out : ran.err);
   const std::string next =
       say("is the disk with the temporary directory full? If not, use another compiler: scankit build "
@@ -193,4 +194,4 @@ Error no_image(const DeviceCompiler::Job& job, const ProcessResult& ran) {
                        log.empty() ? next : next + "\n" + log, Errc::ToolFailed);
 }
 
-}  // namespace scankit
+}  // namespace scankit::compile

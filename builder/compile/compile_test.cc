@@ -10,7 +10,7 @@
 #include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 constexpr const char* kSource =
@@ -24,15 +24,15 @@ class Compile : public testing::Test {
  protected:
   void SetUp() override {
     auto host = make_real_host();
-    const auto found = find_nvrtc(*host, Snapshot{});
+    const auto found = toolchain::find_nvrtc(*host, Snapshot{});
     if (found.empty()) GTEST_SKIP() << "no NVRTC on this machine";
-    static Nvrtc nvrtc;  // hashed once: it has 90 MB
+    static toolchain::Nvrtc nvrtc;  // hashed once: it has 90 MB
     if (nvrtc.sha256.empty()) {
       nvrtc = found[0];
-      const auto known = identify(*host, cache, nvrtc);
+      const auto known = toolchain::identify(*host, cache, nvrtc);
       ASSERT_TRUE(known) << english(known.error().message);
     }
-    compiler = std::make_unique<NvrtcCompiler>(nvrtc);
+    compiler = std::make_unique<toolchain::NvrtcCompiler>(nvrtc);
     request.compiler = compiler.get();
     request.source = kSource;
     request.units = {{"twice", {"-DSCALE=2.f"}}, {"thrice", {"-DSCALE=3.f"}}};
@@ -44,7 +44,7 @@ class Compile : public testing::Test {
 
   TemporaryDirectory folder = TemporaryDirectory::create("compile").value();
   Cache cache{folder.path()};
-  std::unique_ptr<NvrtcCompiler> compiler;
+  std::unique_ptr<toolchain::NvrtcCompiler> compiler;
   CompileRequest request;
   std::vector<std::string> lines;
 };
@@ -97,9 +97,9 @@ TEST_F(Compile, SaysWhichInputMadeAMiss) {
 }
 
 // Of another version, or the same one with other bytes.
-class OtherCompiler final : public DeviceCompiler {
+class OtherCompiler final : public toolchain::DeviceCompiler {
  public:
-  OtherCompiler(const DeviceCompiler& real, std::string version)
+  OtherCompiler(const toolchain::DeviceCompiler& real, std::string version)
       : real_(real), version_(std::move(version)) {}
   std::string kind() const override { return real_.kind(); }
   std::string version() const override { return version_; }
@@ -110,7 +110,7 @@ class OtherCompiler final : public DeviceCompiler {
   Result<ProcessResult> compile(const Job& job) const override { return real_.compile(job); }
 
  private:
-  const DeviceCompiler& real_;
+  const toolchain::DeviceCompiler& real_;
   std::string version_;
 };
 
@@ -160,11 +160,11 @@ TEST(FindNvrtc, ReadsEveryNameItMayHave) {
     ASSERT_TRUE(make_directories(path_dirname(root->path() + file)));
     ASSERT_TRUE(write_file_atomically(root->path() + file, "x"));
   }
-  const auto found = find_nvrtc(*make_real_host(root->path()), Snapshot{});
+  const auto found = toolchain::find_nvrtc(*make_real_host(root->path()), Snapshot{});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].path, "/usr/local/cuda-12/lib64/libnvrtc.so.12");
   EXPECT_EQ(found[0].builtins, "/usr/local/cuda-12/lib64/libnvrtc-builtins.so.12.9");
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::compile

@@ -10,7 +10,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -259,4 +259,4 @@ std::vector<std::string> compare_explanations(const std::string& other_name, con
   return lines;
 }
 
-}  // namespace scankit
+}  // namespace scankit::compile

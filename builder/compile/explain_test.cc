@@ -7,7 +7,7 @@
 #include "builder/module/assemble.h"
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 Explanation explanation(const std::string& compiler = "nvrtc 13.0 " + std::string(64, 'a')) {
@@ -58,7 +58,7 @@ TEST(Explanation, GoesThroughJsonAndBack) {
   EXPECT_EQ(json["image_inputs"].size(), 2u);  // compiler and flags are the same for both
   const std::string path = folder->path() + "/a.json";
   ASSERT_TRUE(write_file_atomically(path, json.dump()));
-  const auto after = read_explanation(path);
+  const auto after = module::read_explanation(path);
   ASSERT_TRUE(after) << english(after.error().message);
   EXPECT_TRUE(compared(before, *after).empty());
   EXPECT_EQ(after->images[0].sha256, "ab");
@@ -95,12 +95,12 @@ TEST(Explanation, RefusesWhatIsNone) {
                            "{\"module\": \"m\", \"images\": {}}", "{\"module\": \"m\", \"images\": []}",
                            "{\"module\": \"m\", \"image_inputs\": {}, \"images\": [1]}", "\177ELF"}) {
     ASSERT_TRUE(write_file_atomically(path, text));
-    const auto read = read_explanation(path);
+    const auto read = module::read_explanation(path);
     ASSERT_FALSE(read) << text;
     EXPECT_NE(english(read.error().message).find(path), std::string::npos) << english(read.error().message);
   }
-  EXPECT_FALSE(read_explanation(folder->path() + "/none"));
+  EXPECT_FALSE(module::read_explanation(folder->path() + "/none"));
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::compile

@@ -5,7 +5,7 @@
 #include "doctor/base/say.h"
 #include "doctor/elf/bytes.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 // NVIDIA does not document the layout. These values were read from what nvcc 12.9 and 13.0 write and tried on
@@ -45,7 +45,7 @@ std::optional<IsaVersion> cubin_version(const std::string& bytes) {
   return IsaVersion{1, static_cast<std::uint16_t>(static_cast<unsigned char>(bytes[8]))};
 }
 
-std::uint64_t flags_of(const Target& target) {
+std::uint64_t flags_of(const module::Target& target) {
   std::uint64_t flags = k64Bit | kLinux;
   if (target.specific == "a") flags |= kArchSpecific;
   if (target.specific == "f") flags |= kFamily;
@@ -56,23 +56,24 @@ std::uint64_t flags_of(const Target& target) {
 // The header of one entry; the payload, padded to 8 bytes, follows it.
 void append_entry(std::string& out, const BuiltCode& image, IsaVersion version) {
   const bool ptx = image.target.ptx;
-  append_little_endian<std::uint16_t>(out, ptx ? kKindPtx : kKindElf);
-  append_little_endian<std::uint16_t>(out, kEntryVersion);
-  append_little_endian<std::uint32_t>(out, ptx ? kPtxHeader : kCubinHeader);
-  append_little_endian<std::uint64_t>(out, (image.bytes.size() + 7) / 8 * 8);
-  append_little_endian<std::uint32_t>(out, 0);             // not compressed
-  append_little_endian<std::uint32_t>(out, ptx ? 64 : 0);  // where the option blob lies
-  append_little_endian<std::uint16_t>(out, version.minor);
-  append_little_endian<std::uint16_t>(out, version.major);
-  append_little_endian<std::uint32_t>(out, image.target.sm);
-  append_little_endian<std::uint32_t>(out, ptx ? 64 : 0);  // name: none
-  append_little_endian<std::uint32_t>(out, 0);
-  append_little_endian<std::uint64_t>(out, flags_of(image.target));
-  append_little_endian<std::uint64_t>(out, 0);
-  append_little_endian<std::uint64_t>(out, 0);  // uncompressed size of a compressed payload
+  elf::append_little_endian<std::uint16_t>(out, ptx ? kKindPtx : kKindElf);
+  elf::append_little_endian<std::uint16_t>(out, kEntryVersion);
+  elf::append_little_endian<std::uint32_t>(out, ptx ? kPtxHeader : kCubinHeader);
+  elf::append_little_endian<std::uint64_t>(out, (image.bytes.size() + 7) / 8 * 8);
+  elf::append_little_endian<std::uint32_t>(out, 0);             // not compressed
+  elf::append_little_endian<std::uint32_t>(out, ptx ? 64 : 0);  // where the option blob lies
+  elf::append_little_endian<std::uint16_t>(out, version.minor);
+  elf::append_little_endian<std::uint16_t>(out, version.major);
+  elf::append_little_endian<std::uint32_t>(out, image.target.sm);
+  elf::append_little_endian<std::uint32_t>(out, ptx ? 64 : 0);  // name: none
+  elf::append_little_endian<std::uint32_t>(out, 0);
+  elf::append_little_endian<std::uint64_t>(out, flags_of(image.target));
+  elf::append_little_endian<std::uint64_t>(out, 0);
+  elf::append_little_endian<std::uint64_t>(out, 0);  // uncompressed size of a compressed payload
   if (!ptx) return;
-  append_little_endian<std::uint64_t>(out, 0x48);  // the option blob; a driver dies of SIGSEGV without it
-  append_little_endian<std::uint64_t>(out, 0);
+  elf::append_little_endian<std::uint64_t>(out,
+                                           0x48);  // the option blob; a driver dies of SIGSEGV without it
+  elf::append_little_endian<std::uint64_t>(out, 0);
 }
 
 }  // namespace
@@ -93,14 +94,14 @@ Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images) {
     append_entry(entries, image, *version);
     fatbin.payloads.push_back(kContainerHeader + entries.size());
     entries += image.bytes;
-    pad_to(entries, 8);
+    elf::pad_to(entries, 8);
   }
-  append_little_endian<std::uint32_t>(fatbin.bytes, kContainerMagic);
-  append_little_endian<std::uint16_t>(fatbin.bytes, kContainerVersion);
-  append_little_endian<std::uint16_t>(fatbin.bytes, kContainerHeader);
-  append_little_endian<std::uint64_t>(fatbin.bytes, entries.size());
+  elf::append_little_endian<std::uint32_t>(fatbin.bytes, kContainerMagic);
+  elf::append_little_endian<std::uint16_t>(fatbin.bytes, kContainerVersion);
+  elf::append_little_endian<std::uint16_t>(fatbin.bytes, kContainerHeader);
+  elf::append_little_endian<std::uint64_t>(fatbin.bytes, entries.size());
   fatbin.bytes += entries;
   return fatbin;
 }
 
-}  // namespace scankit
+}  // namespace scankit::compile

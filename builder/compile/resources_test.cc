@@ -4,7 +4,7 @@
 #include "builder/compile/build.h"
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::compile {
 namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
@@ -62,4 +62,4 @@ TEST_F(Resources, TooLittleIsSaidWithTheFix) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::compile

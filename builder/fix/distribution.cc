@@ -13,7 +13,7 @@
 // The ZIP archive is written by hand: minizip writes to a named file only and stamps fields that the caller
 // cannot set. The formats are in APPNOTE.TXT, 4.3.7 (local header), 4.3.12 (central directory) and 4.3.16
 // (its end). A wheel has no comments and stays below 4 GB, so ZIP64 is not needed.
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // Appends the lowest `bytes` bytes of the value, little-endian.
@@ -102,22 +102,23 @@ std::string dist_info_name(const std::string& module) {
 }
 
 // ".cpython-311-x86_64-linux-gnu.so" -> "311"; "" for the universal flavor.
-static std::string python_of(const BuiltModule& built) {
+static std::string python_of(const compile::BuiltModule& built) {
   constexpr std::string_view kBefore = ".cpython-";
   const auto at = built.file.find(kBefore);
-  if (built.flavor == Flavor::Universal || at == std::string::npos) return "";
+  if (built.flavor == compile::Flavor::Universal || at == std::string::npos) return "";
   const std::string rest = built.file.substr(at + kBefore.size());
   return rest.substr(0, rest.find_first_not_of("0123456789"));
 }
 
-std::string wheel_tag(const BuiltModule& built) {
+std::string wheel_tag(const compile::BuiltModule& built) {
   const std::string python = python_of(built);
   return python.empty() ? "cp38-abi3-manylinux_2_17_x86_64"
                         : "cp" + python + "-cp" + python + "-linux_x86_64";
 }
 
 // Adds RECORD, which lists the module, every file and itself. Its own line has no hash and no size.
-static std::vector<InstalledFile> with_record(const BuiltModule& built, std::vector<InstalledFile> files) {
+static std::vector<InstalledFile> with_record(const compile::BuiltModule& built,
+                                              std::vector<InstalledFile> files) {
   std::string record = record_line({built.file, built.bytes});
   for (const InstalledFile& file : files) record += record_line(file);
   const std::string path = dist_info_name(built.module) + "/RECORD";
@@ -127,7 +128,7 @@ static std::vector<InstalledFile> with_record(const BuiltModule& built, std::vec
 }
 
 // The files that an installed distribution and a wheel both have.
-static std::vector<InstalledFile> common_files(const BuiltModule& built) {
+static std::vector<InstalledFile> common_files(const compile::BuiltModule& built) {
   const std::string folder = dist_info_name(built.module) + "/", python = python_of(built);
   std::string name = distribution_stem(built.module), needs(">=3.8");
   std::ranges::replace(name, '_', '-');
@@ -143,7 +144,7 @@ static std::vector<InstalledFile> common_files(const BuiltModule& built) {
           {folder + "scankit.json", built.manifest}};
 }
 
-std::vector<InstalledFile> dist_info_files(const BuiltModule& built) {
+std::vector<InstalledFile> dist_info_files(const compile::BuiltModule& built) {
   const std::string folder = dist_info_name(built.module) + "/";
   auto files = common_files(built);
   files.push_back({folder + "INSTALLER", "scankit\n"});
@@ -151,8 +152,8 @@ std::vector<InstalledFile> dist_info_files(const BuiltModule& built) {
   return with_record(built, std::move(files));
 }
 
-std::vector<InstalledFile> wheel_info_files(const BuiltModule& built) {
+std::vector<InstalledFile> wheel_info_files(const compile::BuiltModule& built) {
   return with_record(built, common_files(built));
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -6,7 +6,7 @@
 
 #include "builder/compile/build.h"
 
-namespace scankit {
+namespace scankit::fix {
 
 // A module as an installed distribution, so that pip lists and uninstalls it (packaging.python.org,
 // "Recording installed projects" and the wheel format). Each module is a distribution of its own.
@@ -20,16 +20,16 @@ struct InstalledFile {
 };
 // "cp38-abi3-manylinux_2_17_x86_64" for the universal flavor. A torch flavor's tag names its own Python and
 // no glibc: "cp311-cp311-linux_x86_64".
-std::string wheel_tag(const BuiltModule& built);
+std::string wheel_tag(const compile::BuiltModule& built);
 // Its line of RECORD, with the hash.
 std::string record_line(const InstalledFile& file);
 // The files of the .dist-info directory as an installer leaves them, RECORD last.
-std::vector<InstalledFile> dist_info_files(const BuiltModule& built);
+std::vector<InstalledFile> dist_info_files(const compile::BuiltModule& built);
 // Those of a wheel: without INSTALLER and REQUESTED, which the installer writes.
-std::vector<InstalledFile> wheel_info_files(const BuiltModule& built);
+std::vector<InstalledFile> wheel_info_files(const compile::BuiltModule& built);
 
 // The files as a ZIP archive, uncompressed and dated 1980, so that the same files give the same bytes. Sizes
 // and offsets must stay below 4 GB.
 std::string stored_zip(const std::vector<InstalledFile>& files);
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -18,7 +18,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // One part while it is executed: stage_files(), then change_files() runs installers and renames, and
@@ -28,13 +28,13 @@ struct RunningPart {
   const Host& host;
   const ExecuteRequest& request;
   const FixPlan& plan;
-  std::vector<const BuiltModule*> built;  // that the plan installs
+  std::vector<const compile::BuiltModule*> built;  // that the plan installs
   Staging staging;
   Transaction transaction;
   std::vector<std::pair<std::string, std::optional<std::string>>> variables = {};  // as they were
   std::vector<std::string> notes = {};
   bool project_left = false;  // pyproject.toml and uv.lock are in the backup
-  Progress progress = Progress();
+  report::Progress progress = report::Progress();
 };
 
 Journal journal_of(const std::string& id, const ExecuteRequest& request) {
@@ -48,8 +48,8 @@ Journal journal_of(const std::string& id, const ExecuteRequest& request) {
 
 Result<void> stage_files(RunningPart& part) {
   SCANKIT_CHECK(part.staging.make_folders(part.plan.place.site));
-  for (const BuiltModule* built : part.built) {
-    part.progress.act(built->flavor == Flavor::Torch
+  for (const compile::BuiltModule* built : part.built) {
+    part.progress.act(built->flavor == compile::Flavor::Torch
                           ? say("loading the built {}", built->module)
                           : say("loading the built {} without torch", built->module));
     SCANKIT_CHECK(part.staging.stage_module(part.host, *built, part.request.python));
@@ -90,9 +90,9 @@ Result<void> note_versions(RunningPart& part, const Snapshot& before, const Snap
                  message("install a release of the package that supports torch {}", torch)};
   std::map<std::string, std::pair<std::string, std::string>> versions;
   for (const Distribution& one : before.distributions.value)
-    versions[required_name(one.name)].first = one.version;
+    versions[installer::required_name(one.name)].first = one.version;
   for (const Distribution& one : after.distributions.value)
-    versions[required_name(one.name)].second = one.version;
+    versions[installer::required_name(one.name)].second = one.version;
   for (const auto& [name, change] : versions) {
     if (change.first == change.second) continue;
     part.transaction.add_step(message("{}: {} before, {} after; undone by restoring the old files", name,
@@ -117,9 +117,9 @@ Result<void> run_installers(RunningPart& part) {
   for (const RepairStep& step : part.plan.steps) {
     const auto* packages = std::get_if<ChangePackages>(&step.what);
     if (packages == nullptr) continue;
-    for (const InstallerCommand& command : packages->commands) {
-      part.progress.act(say("running: {}", shown(command)));
-      part.transaction.add_step(message("ran: {}", shown(command)));
+    for (const installer::InstallerCommand& command : packages->commands) {
+      part.progress.act(say("running: {}", installer::shown(command)));
+      part.transaction.add_step(message("ran: {}", installer::shown(command)));
       SCANKIT_CHECK(run_installer(command, part.request.lock));
     }
   }
@@ -155,7 +155,7 @@ Result<std::vector<Operation>> own_operations(RunningPart& part) {
       add({script});
     }
   }
-  for (const BuiltModule* built : part.built) {
+  for (const compile::BuiltModule* built : part.built) {
     SCANKIT_TRY(const auto installation, part.staging.install(*built, part.plan.place.site));
     add(installation);
   }
@@ -181,7 +181,7 @@ Result<void> tell_project(RunningPart& part) {
   std::vector<Operation> left;
   SCANKIT_CHECK(leave_project(part, left));
   std::vector<std::string> wheels;
-  for (const BuiltModule* built : part.built) {
+  for (const compile::BuiltModule* built : part.built) {
     SCANKIT_TRY(const auto wheel,
                 part.staging.place_file(project_wheel(part.request.project, *built), wheel_bytes(*built)));
     left.push_back(wheel);
@@ -263,7 +263,7 @@ Result<FixResult> execute_fix(const Host& host, const StateFolder& state, const 
                               FailedAt& failed_at) {
   failed_at = FailedAt::Preparation;
   SCANKIT_TRY(const std::string id, state.next_id());
-  std::vector<const BuiltModule*> built;
+  std::vector<const compile::BuiltModule*> built;
   for (const std::string& module : modules_of(*request.plan)) built.push_back(&request.built->at(module));
   RunningPart part{host, request, *request.plan, built, {state, id}, {state, journal_of(id, request)}};
   // No journal exists yet, so there is nothing to undo: the staged files are removed.
@@ -313,4 +313,4 @@ void execute_parts(const Host& host, const StateFolder& state, ExecuteRequest re
   }
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -14,17 +14,18 @@
 #include "builder/installer/installer.h"
 #include "doctor/base/result.h"
 
-namespace scankit {
+namespace scankit::fix {
 
 // What all parts of a run share, and the part to execute. The pointers must outlive the call.
 struct ExecuteRequest {
-  const FixPlan* plan = nullptr;                              // one part of it (plan.h)
-  const std::map<std::string, BuiltModule>* built = nullptr;  // by name, modules_of(*plan) among them
+  const FixPlan* plan = nullptr;  // one part of it (plan.h)
+  const std::map<std::string, compile::BuiltModule>* built =
+      nullptr;                       // by name, modules_of(*plan) among them
   std::vector<InstallBundled> kept;  // of parts that this run has made before: they must stay right
   std::string run;                   // the first journal of this run, "" where this is it
   std::string python;                // what verifies
   std::string project;               // the uv project whose environment it is, or ""
-  Installer project_installer;
+  installer::Installer project_installer;
   int lock = -1;                     // its descriptor: an installer holds it too
   std::function<Report()> diagnose;  // as before the fix
   std::function<Snapshot()> facts;   // the same without an import
@@ -84,10 +85,11 @@ class Staging {
 
   Result<void> make_folders(const std::string& site) const;
   // Writes the module and its records, and loads it in `python`; a universal one without torch.
-  Result<void> stage_module(const Host& host, const BuiltModule& built, const std::string& python) const;
+  Result<void> stage_module(const Host& host, const compile::BuiltModule& built,
+                            const std::string& python) const;
   // Operations that install a staged module: older records go away, the new records come, and the file that
   // Python imports is the last.
-  Result<std::vector<Operation>> install(const BuiltModule& built, const std::string& site);
+  Result<std::vector<Operation>> install(const compile::BuiltModule& built, const std::string& site);
   Result<Operation> place_file(const std::string& target, const std::string& bytes);
   Result<Operation> move_away(const std::string& path);
   // The script with a line for the variable at its end.
@@ -119,6 +121,6 @@ class Staging {
 // Runs the user's installer in the foreground: its output goes to standard error as it comes, and Ctrl-C
 // reaches it. It dies with us, and so does everything that it started. Until then it has `lock`, a descriptor
 // or -1, so that the next scankit waits for its end. Errc::ToolFailed if it failed.
-Result<void> run_installer(const InstallerCommand& command, int lock);
+Result<void> run_installer(const installer::InstallerCommand& command, int lock);
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -16,7 +16,7 @@
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // The first entry of that origin: site-packages, or Debian's dist-packages.
@@ -42,7 +42,7 @@ Result<InstallTarget> own_site(const Python& python, std::string& unusable) {
                  message("no site-packages directory on the path of {}", interpreter_of(python)),
                  message("use --target DIR")};
   if (!unusable.empty()) return InstallTarget{};
-  for (const std::string& path : {existing_part(site->path), existing_part(python.prefix)})
+  for (const std::string& path : {compile::existing_part(site->path), compile::existing_part(python.prefix)})
     if (unusable.empty() && !may_write(path))
       unusable = say("cannot write to {}: {}", path, std::strerror(errno));
   return InstallTarget{python.prefix, site->path, ""};
@@ -130,14 +130,14 @@ std::string start_line(const std::string& shell, const std::string& line) {
   return command.append(shell_quoted(line)).append(" >> ").append(file);
 }
 
-Error foreign_place(const ForeignCode& foreign) {
+Error foreign_place(const probes::ForeignCode& foreign) {
   return {Errc::PermissionDenied,
           message("{} belongs to user {}, and verifying a fix would run that user's code as root",
                   foreign.path, foreign.uid),
           message("run scankit fix as that user")};
 }
 
-Error foreign_journal(const ForeignCode& foreign) {
+Error foreign_journal(const probes::ForeignCode& foreign) {
   return {Errc::PermissionDenied,
           message("{} belongs to user {}, and its contents would make root move files", foreign.path,
                   foreign.uid),
@@ -145,7 +145,7 @@ Error foreign_journal(const ForeignCode& foreign) {
 }
 
 Result<void> check_place(const InstallTarget& place) {
-  const std::string site = existing_part(place.site), base = existing_part(place.base);
+  const std::string site = compile::existing_part(place.site), base = compile::existing_part(place.base);
   // Both may not exist yet; the deepest directory that does exist decides.
   struct stat site_info, base_info;
   if (::stat(site.c_str(), &site_info) != 0 || ::stat(base.c_str(), &base_info) != 0)
@@ -170,27 +170,27 @@ Result<void> may_move(const Host& host, const std::string& file) {
   if (!may_write(folder))
     return Error{Errc::PermissionDenied, message("cannot move {} away: {}", file, std::strerror(errno)),
                  message("it hides the module: move it away yourself, then run scankit fix again")};
-  if (const auto foreign = foreign_to_root(host, folder))
+  if (const auto foreign = probes::foreign_to_root(host, folder))
     return Error{Errc::PermissionDenied,
                  message("{} hides the module and belongs to user {}", file, foreign->uid),
                  message("run scankit fix as that user")};
   return {};
 }
 
-std::string wheel_bytes(const BuiltModule& built) {
+std::string wheel_bytes(const compile::BuiltModule& built) {
   std::vector<InstalledFile> files = {{built.file, built.bytes}};
   for (InstalledFile& file : wheel_info_files(built)) files.push_back(std::move(file));
   return stored_zip(files);
 }
 
-std::string project_wheel(const std::string& project, const BuiltModule& built) {
+std::string project_wheel(const std::string& project, const compile::BuiltModule& built) {
   return path_join(project, ".scankit/wheels/" + distribution_stem(built.module) + "-" + kToolVersion + "-" +
                                 wheel_tag(built) + ".whl");
 }
 
-void add_to_project(const Installer& uv, const std::string& project, const std::vector<std::string>& wheels,
-                    int lock, std::vector<std::string>& notes) {
-  InstallerCommand command;
+void add_to_project(const installer::Installer& uv, const std::string& project,
+                    const std::vector<std::string>& wheels, int lock, std::vector<std::string>& notes) {
+  installer::InstallerCommand command;
   command.argv = uv.program;
   command.folder = project;
   // --no-sync: the environment has the module already, and uv must not put back what the fix took away.
@@ -211,4 +211,4 @@ void add_to_project(const Installer& uv, const std::string& project, const std::
           path_join(project, "pyproject.toml")));
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

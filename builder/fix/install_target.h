@@ -12,7 +12,7 @@
 
 // Where a fix puts its files, and whether this user may write there; for an environment of a uv project, also
 // the record in the project, without which the next `uv sync` would remove the module again.
-namespace scankit {
+namespace scankit::fix {
 
 // Where a module goes: an import folder, and beside it the folder that remembers what was changed.
 struct InstallTarget {
@@ -30,8 +30,8 @@ struct InstallTarget {
 Result<InstallTarget> choose_place(const Host& host, const Python& python, const std::string& target);
 
 // For root in another user's files: running them, or obeying a journal there, gives that user root's rights.
-Error foreign_place(const ForeignCode& foreign);
-Error foreign_journal(const ForeignCode& foreign);
+Error foreign_place(const probes::ForeignCode& foreign);
+Error foreign_journal(const probes::ForeignCode& foreign);
 
 // Refuses what would fail later: a place that cannot be written, one that another user owns, or a state
 // directory on another file system. Creates nothing.
@@ -50,13 +50,13 @@ Result<void> may_move(const Host& host, const std::string& file);
 std::string interpreter_of(const Python& python);
 
 // The module as a wheel, the same bytes from the same module.
-std::string wheel_bytes(const BuiltModule& built);
+std::string wheel_bytes(const compile::BuiltModule& built);
 // The wheel's path in the project: PROJECT/.scankit/wheels/NAME.whl.
-std::string project_wheel(const std::string& project, const BuiltModule& built);
+std::string project_wheel(const std::string& project, const compile::BuiltModule& built);
 
 // Adds a source entry for each wheel to pyproject.toml and brings uv.lock up to date if that is possible. A
 // failure is a note and not an Error, since the environment is repaired all the same.
-void add_to_project(const Installer& uv, const std::string& project, const std::vector<std::string>& wheels,
-                    int lock, std::vector<std::string>& notes);
+void add_to_project(const installer::Installer& uv, const std::string& project,
+                    const std::vector<std::string>& wheels, int lock, std::vector<std::string>& notes);
 
-}  // namespace scankit
+}  // namespace scankit::fix

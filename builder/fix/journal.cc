@@ -21,7 +21,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 std::optional<struct stat> look(const std::string& path) {
@@ -333,4 +333,4 @@ Result<void> StateFolder::write(const Journal& journal) const {
   return write_file_atomically(root_ + "/journal/" + journal.id + ".json", to_json(journal).dump(2) + "\n");
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

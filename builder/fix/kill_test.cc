@@ -4,7 +4,7 @@
 #include "builder/testdata/probe_environment.h"
 
 // Transactions that are killed at every system call by which they change a file system.
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 struct Killing {
@@ -43,4 +43,4 @@ INSTANTIATE_TEST_SUITE_P(AtEvery, Killed, testing::ValuesIn(killings()), [](cons
 });
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -12,7 +12,7 @@
 #include "builder/fix/transaction.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // A holder may have removed the file after we opened it, and a lock on a removed file is worthless.
@@ -98,4 +98,4 @@ Result<void> Interruption::check() {
   return Error{Errc::Conflict, message("interrupted by signal {}", static_cast<int>(came)), ""};
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -8,7 +8,7 @@
 #include "doctor/base/version.h"
 #include "doctor/probes/packages/distributions.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // The variables that setup.py reads: mamba-ssm's since 1.0.1, causal-conv1d's since 1.0.0. SKIP leaves the
@@ -22,10 +22,12 @@ constexpr std::array kModelPackages = {
                  "CAUSAL_CONV1D_SKIP_CUDA_BUILD", "CAUSAL_CONV1D_FORCE_BUILD"}};
 
 const Distribution* installed(const Snapshot& snapshot, const std::string& requirement) {
-  return find_distribution(snapshot.distributions.value, required_name(requirement));
+  return find_distribution(snapshot.distributions.value, installer::required_name(requirement));
 }
 
-Error nobody_can(const Installer& installer) { return {Errc::Unsupported, installer.why, installer.instead}; }
+Error nobody_can(const installer::Installer& installer) {
+  return {Errc::Unsupported, installer.why, installer.instead};
+}
 
 // What a build without isolation needs and the environment lacks (the build-system table of these
 // packages' pyproject.toml). cpp_extension of torch before 2.3 takes `packaging` from pkg_resources, which
@@ -42,11 +44,11 @@ std::vector<std::string> missing_build_tools(const Snapshot& snapshot) {
 
 // Pins torch unless the change is about torch: an installer that exchanges it for another package's sake
 // breaks every compiled extension.
-void hold_torch(const Snapshot& snapshot, PackageChange& change) {
+void hold_torch(const Snapshot& snapshot, installer::PackageChange& change) {
   const std::string version = installed_version(snapshot, "torch");
   if (version.empty() || version == "?") return;
   for (const std::string& requirement : change.requirements)
-    if (required_name(requirement) == "torch") return;
+    if (installer::required_name(requirement) == "torch") return;
   change.held = {"torch==" + version};
 }
 
@@ -68,7 +70,7 @@ Result<void> build_apart(ChangePackages& made) {
   std::string text("[build]\nforce = 1\nbuild_base = ");
   text.append(path_join(made.work->path(), "build")).append("\n");
   SCANKIT_CHECK(write_file_atomically(settings, text));
-  for (InstallerCommand& command : made.commands)
+  for (installer::InstallerCommand& command : made.commands)
     command.environment.push_back("DIST_EXTRA_CONFIG=" + settings);
   return {};
 }
@@ -78,23 +80,23 @@ Result<void> build_apart(ChangePackages& made) {
 // installed in the environment. So pip builds and installs the package alone, and a second command without
 // PYTHONPATH installs its dependencies.
 Result<void> bring_build_tools(const Host& host, const std::vector<std::string>& tools, ChangePackages& made,
-                               const PackageChange& change) {
+                               const installer::PackageChange& change) {
   SCANKIT_CHECK(make_work_folder(made));
   const std::string folder = path_join(made.work->path(), "tools");
   const std::string already = host.env("PYTHONPATH").value_or("");
   const bool two_steps =
-      made.installer.kind == Installer::Kind::Pip && change.dependencies && !change.reinstall;
+      made.installer.kind == installer::Installer::Kind::Pip && change.dependencies && !change.reinstall;
   if (two_steps) {
-    PackageChange alone = change;
+    installer::PackageChange alone = change;
     alone.dependencies = false;
-    made.commands = change_commands(made.installer, alone);
+    made.commands = installer::change_commands(made.installer, alone);
   }
-  for (InstallerCommand& command : made.commands)
+  for (installer::InstallerCommand& command : made.commands)
     command.environment.push_back("PYTHONPATH=" + folder + (already.empty() ? "" : ":" + already));
-  made.commands.insert(made.commands.begin(), tools_command(made.installer, tools, folder));
+  made.commands.insert(made.commands.begin(), installer::tools_command(made.installer, tools, folder));
   if (two_steps)
-    for (InstallerCommand& command :
-         change_commands(made.installer, {.requirements = change.requirements, .held = change.held}))
+    for (installer::InstallerCommand& command : installer::change_commands(
+             made.installer, {.requirements = change.requirements, .held = change.held}))
       made.commands.push_back(std::move(command));
   return {};
 }
@@ -121,7 +123,7 @@ Result<std::string> requirement_of(const Host& host, const Snapshot& snapshot, c
                                    bool again) {
   const Distribution* known = installed(snapshot, requirement);
   if (known == nullptr) return requirement;
-  std::string source = source_of(host, *known);
+  std::string source = probes::source_of(host, *known);
   if (source.empty()) source = known->project;  // editable, by the ways that are older than direct_url.json
   if (source.empty()) return requirement;
   if (known->editable || !again)
@@ -140,10 +142,10 @@ Result<std::string> requirement_of(const Host& host, const Snapshot& snapshot, c
 std::string local_source(const Host& host, const Snapshot& snapshot, const std::string& requirement) {
   const Distribution* known =
       requirement.find(" @ file://") == std::string::npos ? nullptr : installed(snapshot, requirement);
-  return known == nullptr ? "" : source_of(host, *known);
+  return known == nullptr ? "" : probes::source_of(host, *known);
 }
 
-bool builds_a_folder(const Host& host, const Snapshot& snapshot, const PackageChange& change) {
+bool builds_a_folder(const Host& host, const Snapshot& snapshot, const installer::PackageChange& change) {
   return std::ranges::any_of(change.requirements, [&](const std::string& requirement) {
     return host.is_directory(local_source(host, snapshot, requirement));
   });
@@ -152,7 +154,7 @@ bool builds_a_folder(const Host& host, const Snapshot& snapshot, const PackageCh
 }  // namespace
 
 const ModelPackage* model_package(const std::string& requirement) {
-  const auto found = std::ranges::find(kModelPackages, required_name(requirement),
+  const auto found = std::ranges::find(kModelPackages, installer::required_name(requirement),
                                        [](const ModelPackage& one) { return std::string(one.distribution); });
   return found == kModelPackages.end() ? nullptr : &*found;
 }
@@ -162,15 +164,17 @@ std::string installed_version(const Snapshot& snapshot, const std::string& name)
   return known == nullptr ? "" : known->version.empty() ? "?" : known->version;
 }
 
-Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapshot, PackageChange change) {
+Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapshot,
+                                       installer::PackageChange change) {
   ChangePackages made;
   for (std::string& requirement : change.requirements) {
     SCANKIT_TRY(requirement, requirement_of(host, snapshot, requirement, change.reinstall));
     // A wheel is installed and not built.
     if (local_source(host, snapshot, requirement).ends_with(".whl")) change.from_source.clear();
   }
-  made.installer = installer_of(host, snapshot, required_name(change.requirements.front()));
-  if (made.installer.kind == Installer::Kind::None) return nobody_can(made.installer);
+  made.installer =
+      installer::installer_of(host, snapshot, installer::required_name(change.requirements.front()));
+  if (made.installer.kind == installer::Installer::Kind::None) return nobody_can(made.installer);
   std::vector<std::string> environment;
   for (const std::string& requirement : change.requirements) {
     const ModelPackage* model = model_package(requirement);
@@ -183,18 +187,18 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
     if (!model->keep.empty()) environment.push_back(std::string(model->keep) + "=FALSE");
   }
   hold_torch(snapshot, change);
-  made.commands = change_commands(made.installer, change);
+  made.commands = installer::change_commands(made.installer, change);
   if (made.commands.empty())
-    return Error{Errc::Unsupported, message("{} cannot do that", name_of(made.installer.kind)),
+    return Error{Errc::Unsupported, message("{} cannot do that", installer::name_of(made.installer.kind)),
                  message("use a venv, where pip can do it")};
   if (builds_a_folder(host, snapshot, change)) SCANKIT_CHECK(build_apart(made));
   if (!change.isolated_build)
     if (const auto tools = missing_build_tools(snapshot); !tools.empty())
       SCANKIT_CHECK(bring_build_tools(host, tools, made, change));
-  for (InstallerCommand& command : made.commands)
+  for (installer::InstallerCommand& command : made.commands)
     command.environment.insert(command.environment.end(), environment.begin(), environment.end());
   for (const std::string& requirement : change.requirements) {
-    const std::string name = required_name(requirement);
+    const std::string name = installer::required_name(requirement);
     made.before.emplace_back(name, installed_version(snapshot, name));
   }
   made.change = std::move(change);
@@ -207,9 +211,9 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
   SCANKIT_TRY(
       ChangePackages made,
       change_packages(host, snapshot, {.requirements = fix.requirements, .reinstall = fix.reinstall}));
-  if (!fix.reinstall || made.installer.kind == Installer::Kind::Conda) return made;
-  for (InstallerCommand& more :
-       change_commands(made.installer, {.requirements = made.change.requirements, .held = made.change.held}))
+  if (!fix.reinstall || made.installer.kind == installer::Installer::Kind::Conda) return made;
+  for (installer::InstallerCommand& more : installer::change_commands(
+           made.installer, {.requirements = made.change.requirements, .held = made.change.held}))
     made.commands.push_back(std::move(more));
   return made;
 }
@@ -220,7 +224,7 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
     return Error{Errc::Unsupported,
                  message("{} is built in its own directory, {}", fix.distribution, fix.project), ""};
   const Distribution* known = installed(snapshot, fix.distribution);
-  const std::string source = known == nullptr ? "" : source_of(host, *known);
+  const std::string source = known == nullptr ? "" : probes::source_of(host, *known);
   if (source.ends_with(".whl") && !damaged)
     return Error{
         Errc::Unsupported,
@@ -228,16 +232,16 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
                 "index is used for it",
                 known->name, source),
         message("install a wheel of it that was built for torch {}", snapshot.torch.value.version)};
-  PackageChange change;
+  installer::PackageChange change;
   change.requirements = {fix.distribution + (fix.version.empty() ? "" : "==" + fix.version)};
   change.reinstall = true;
   change.dependencies = false;
   change.isolated_build = false;
   change.from_source = {fix.distribution};
   SCANKIT_TRY(ChangePackages made, change_packages(host, snapshot, std::move(change)));
-  for (InstallerCommand& command : made.commands)
+  for (installer::InstallerCommand& command : made.commands)
     for (const auto& [name, value] : fix.environment) command.environment.push_back(name + "=" + value);
   return made;
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

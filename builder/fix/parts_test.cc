@@ -3,7 +3,7 @@
 
 #include "builder/fix/plan.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 RepairStep ours(const std::string& module, const std::string& needed_by = "") {
@@ -70,4 +70,4 @@ TEST(Parts, EachIsAPlanOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -11,11 +11,11 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/fixes.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // Exactly this target: a cubin of an older minor version would run as well, but it is not what --arch names.
-bool holds_image_for(const Extension& extension, const Target& target) {
+bool holds_image_for(const Extension& extension, const module::Target& target) {
   return std::ranges::any_of(extension.images, [&](const DeviceImage& image) {
     return image.sm == target.sm && image.specific == target.specific && (image.kind == "ptx") == target.ptx;
   });
@@ -26,8 +26,9 @@ const Extension* our_copy_that_lacks(const Snapshot& snapshot, const PlanRequest
   for (const Extension& extension : snapshot.extensions.value)
     if (extension.selected &&
         path_basename(extension.path) == module_file_of(snapshot, extension.module, request.flavor) &&
-        std::ranges::any_of(request.wanted,
-                            [&](const Target& target) { return !holds_image_for(extension, target); }))
+        std::ranges::any_of(request.wanted, [&](const module::Target& target) {
+          return !holds_image_for(extension, target);
+        }))
       return &extension;
   return nullptr;
 }
@@ -36,7 +37,7 @@ const Extension* our_copy_that_lacks(const Snapshot& snapshot, const PlanRequest
 // although import may never take it: two files of one module only leave readers in doubt.
 bool hides(const Snapshot& snapshot, const Extension& extension, const InstallTarget& place,
            const std::string& file) {
-  if (extension.sys_path_index < 0 || !suffix_fits(snapshot, extension)) return false;
+  if (extension.sys_path_index < 0 || !checks::suffix_fits(snapshot, extension)) return false;
   const auto& path = snapshot.python.value.sys_path;
   const auto site = std::ranges::find(path, place.site, &PathEntry::path) - path.begin();
   // A folder that is on no path yet will be put first, by PYTHONPATH.
@@ -49,7 +50,7 @@ bool hides(const Snapshot& snapshot, const Extension& extension, const InstallTa
 
 std::vector<std::string> installed_modules(const Snapshot& snapshot) {
   std::vector<std::string> modules;
-  for (const Copy& copy : selected_copies(snapshot)) modules.push_back(copy->module);
+  for (const checks::Copy& copy : checks::selected_copies(snapshot)) modules.push_back(copy->module);
   return modules;
 }
 
@@ -70,7 +71,8 @@ bool torch_can_be_installed(const Report& report) {
   return std::ranges::any_of(report.findings, [&](const Finding& finding) {
     return finding.severity() == Severity::Error && std::ranges::any_of(finding.fixes, [](const Fix& fix) {
              const auto* packages = std::get_if<InstallPackages>(&fix);
-             return packages != nullptr && required_name(packages->requirements.front()) == "torch";
+             return packages != nullptr &&
+                    installer::required_name(packages->requirements.front()) == "torch";
            });
   });
 }
@@ -91,7 +93,7 @@ void add_lacking(const PlanInput& input, FixPlan& plan) {
   if (const Extension* lacking = our_copy_that_lacks(input.report.snapshot, input.request))
     plan.steps.push_back({say("{} has no code for --arch", lacking->path), "", lacking->module,
                           bundled(input, lacking->module)});
-  if (input.request.flavor != Flavor::Torch) return;
+  if (input.request.flavor != compile::Flavor::Torch) return;
   // Asked for by name: also in the place of a module that works.
   for (const std::string& module :
        input.request.modules.empty() ? installed_modules(input.report.snapshot) : input.request.modules)
@@ -118,7 +120,7 @@ void say_why_nothing(const PlanInput& input, FixPlan& plan) {
   }
   std::vector<std::string> works, unseen;
   for (const std::string& module : of_interest(input)) {
-    const Observation* seen = deciding_import(input.report.snapshot, module);
+    const Observation* seen = checks::deciding_import(input.report.snapshot, module);
     if (seen != nullptr && seen->outcome == "ok")
       works.push_back(say("`import {}` works, from {}", module, seen->file));
     else
@@ -205,7 +207,7 @@ namespace {
 std::vector<std::string> names_in_step(const RepairStep& step) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
-    if (!name.empty()) names.push_back(required_name(name));
+    if (!name.empty()) names.push_back(installer::required_name(name));
   };
   add(step.about);
   add(step.needed_by);
@@ -249,8 +251,9 @@ Level level_of(const RepairStep& step) {
     return Level::BelowAll;
   if (packages == nullptr) return Level::Modules;
   const auto& wanted = packages->change.requirements;
-  const bool torch = std::ranges::any_of(
-      wanted, [](const std::string& requirement) { return required_name(requirement) == "torch"; });
+  const bool torch = std::ranges::any_of(wanted, [](const std::string& requirement) {
+    return installer::required_name(requirement) == "torch";
+  });
   return torch ? Level::BelowAll : Level::Packages;
 }
 
@@ -295,4 +298,4 @@ std::vector<FixPlan> parts_of(const FixPlan& plan) {
   return parts;
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

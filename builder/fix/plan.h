@@ -16,7 +16,7 @@
 
 // A plan may have repairs that have nothing to do with each other. Each such part is a transaction of its
 // own, so that a package that cannot be made to work does not take a good module back with it.
-namespace scankit {
+namespace scankit::fix {
 
 // A module of ours is built, or taken as it came with scankit, and put into the place.
 struct InstallBundled {
@@ -31,9 +31,9 @@ struct MoveAway {
 };
 // Packages are changed by the user's own installer.
 struct ChangePackages {
-  Installer installer;
-  PackageChange change;
-  std::vector<InstallerCommand> commands;
+  installer::Installer installer;
+  installer::PackageChange change;
+  std::vector<installer::InstallerCommand> commands;
   std::vector<std::pair<std::string, std::string>> before;  // name and version, "" where it is not installed
   std::vector<std::string> statements;                      // what must work afterwards
   std::shared_ptr<const TemporaryDirectory> work;           // that the commands name: the tools of a build
@@ -74,11 +74,11 @@ struct FixPlan {
 };
 
 struct PlanRequest {
-  std::vector<std::string> modules;   // that the user named; empty: whatever is broken
-  std::vector<std::string> packages;  // that the user wants: "mamba-ssm", "causal-conv1d==1.6.0"
-  std::vector<Target> wanted;         // named by --arch: a module of ours that lacks one is built again
+  std::vector<std::string> modules;    // that the user named; empty: whatever is broken
+  std::vector<std::string> packages;   // that the user wants: "mamba-ssm", "causal-conv1d==1.6.0"
+  std::vector<module::Target> wanted;  // named by --arch: a module of ours that lacks one is built again
   InstallTarget place;
-  Flavor flavor = Flavor::Universal;
+  compile::Flavor flavor = compile::Flavor::Universal;
 };
 
 // Whether a finding is about one of the modules or about what is below every module. True for every finding
@@ -114,7 +114,7 @@ std::vector<FixPlan> parts_of(const FixPlan& plan);
 // Where a module of ours comes from.
 struct ModuleSource {
   bool prebuilt = false;  // it came with scankit; else it is built
-  std::vector<Target> targets;
+  std::vector<module::Target> targets;
   std::string compiler;              // "NVRTC 13.0 (torch's wheels)"
   std::vector<std::string> fetches;  // commands that bring the compiler
   std::vector<std::string> notes;    // of the choice
@@ -125,7 +125,7 @@ struct PlanView {
   const FixPlan* plan = nullptr;
   const Snapshot* snapshot = nullptr;
   std::map<std::string, ModuleSource> sources;  // by module
-  std::vector<Target> targets;                  // of the modules that are built
+  std::vector<module::Target> targets;          // of the modules that are built
   std::string compiler;                         // "NVRTC 13.0 (torch's wheels)"
   std::vector<std::string> notes;               // of the choice
   std::vector<std::string> unproven;            // what cannot be proven on this machine
@@ -161,7 +161,8 @@ const ModelPackage* model_package(const std::string& requirement);
 
 // The change as commands of the user's own installer. Errc::Unsupported if nothing can change the
 // environment; the hint says what the user can do instead.
-Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapshot, PackageChange change);
+Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapshot,
+                                       installer::PackageChange change);
 // The same for the fixes of a finding. `damaged`: the installed file is not the one that its distribution
 // brought, so that the same wheel repairs it.
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const InstallPackages& fix);
@@ -180,7 +181,7 @@ struct PlanInput {
 
 // The file name of a module of that flavor. The torch flavor has the first suffix of this Python, which names
 // its own ABI and no other.
-std::string module_file_of(const Snapshot& snapshot, const std::string& module, Flavor flavor);
+std::string module_file_of(const Snapshot& snapshot, const std::string& module, compile::Flavor flavor);
 // A module of ours under its file name of the requested flavor.
 InstallBundled bundled(const PlanInput& input, const std::string& module);
 // Whether import takes this module of ours. The distribution's record decides, since another build may have
@@ -192,4 +193,4 @@ void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& pla
 // What --package named. The Error says which one cannot be installed, and why.
 Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan);
 
-}  // namespace scankit
+}  // namespace scankit::fix

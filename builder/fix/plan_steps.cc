@@ -14,7 +14,7 @@
 #include "doctor/knowledge/known_packages.h"
 #include "doctor/report/fixes.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // The script that runs when the environment is activated: conda runs every file of activate.d, a venv has one
@@ -38,9 +38,10 @@ Error not_ours_to_do(Message why = "") { return {Errc::Unsupported, std::move(wh
 
 }  // namespace
 
-std::string module_file_of(const Snapshot& snapshot, const std::string& module, Flavor flavor) {
+std::string module_file_of(const Snapshot& snapshot, const std::string& module, compile::Flavor flavor) {
   const auto& suffixes = snapshot.python.value.extension_suffixes;
-  return flavor == Flavor::Universal || suffixes.empty() ? module_file(module) : module + suffixes.front();
+  return flavor == compile::Flavor::Universal || suffixes.empty() ? module_file(module)
+                                                                  : module + suffixes.front();
 }
 
 InstallBundled bundled(const PlanInput& input, const std::string& module) {
@@ -61,7 +62,8 @@ namespace {
 Result<What> shadow_step(const PlanInput& input, const RemoveShadow& shadow) {
   const auto movable = may_move(input.host, shadow.path);
   if (movable || !input.request.place.elsewhere) return What(MoveAway{shadow.path, shadow.module});
-  if (!std::holds_alternative<InstallModule>(module_fixes(input.report.snapshot, shadow.module, "").front()))
+  if (!std::holds_alternative<InstallModule>(
+          checks::module_fixes(input.report.snapshot, shadow.module, "").front()))
     return not_ours_to_do(movable.error().message);
   return What(bundled(input, shadow.module));
 }
@@ -111,8 +113,8 @@ std::optional<InstallBundled> replacement(const PlanInput& input, const Finding&
                                  Cause::VariantNameMismatch,  Cause::SignatureMismatch,
                                  Cause::PythonAbiTagMismatch, Cause::SilentNoneCausalConv1d};
   if (std::ranges::find(kWhole, finding.cause) == kWhole.end()) return std::nullopt;
-  const auto serves = module_fixes(input.report.snapshot, finding.module, "");
-  const auto copy = selected_copy(input.report.snapshot, finding.module);
+  const auto serves = checks::module_fixes(input.report.snapshot, finding.module, "");
+  const auto copy = checks::selected_copy(input.report.snapshot, finding.module);
   const bool ours_already = copy && (*copy)->distribution.starts_with("scankit");
   if (!copy || ours_already || !std::holds_alternative<InstallModule>(serves.front())) return std::nullopt;
   return bundled(input, finding.module);
@@ -120,9 +122,9 @@ std::optional<InstallBundled> replacement(const PlanInput& input, const Finding&
 
 std::optional<std::string> torch_too_old(const Snapshot& snapshot) {
   const auto version = Version::parse(snapshot.torch.value.version);
-  if (!version || *version >= *Version::parse(kOldestTorch)) return std::nullopt;
-  return say("scankit's modules work with torch {} and newer, and torch {} is installed", kOldestTorch,
-             snapshot.torch.value.version);
+  if (!version || *version >= *Version::parse(knowledge::kOldestTorch)) return std::nullopt;
+  return say("scankit's modules work with torch {} and newer, and torch {} is installed",
+             knowledge::kOldestTorch, snapshot.torch.value.version);
 }
 
 // The CUDA part of the package is not built: our module takes its place, unless a module is there that
@@ -130,7 +132,7 @@ std::optional<std::string> torch_too_old(const Snapshot& snapshot) {
 // takes those of all releases.
 void add_module_below(const PlanInput& input, const ModelPackage& model, bool with_package, FixPlan& plan) {
   const std::string module(model.module);
-  const Observation* seen = deciding_import(input.report.snapshot, module);
+  const Observation* seen = checks::deciding_import(input.report.snapshot, module);
   const bool works = seen != nullptr && seen->outcome == "ok";
   const bool of_another_release =
       with_package && !installed_version(input.report.snapshot, std::string(model.distribution)).empty();
@@ -174,8 +176,8 @@ void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& pla
       add_step(input, {what, std::string(info(finding.cause).slug), finding.module, std::move(*step)}, plan);
       return;
     }
-    const std::string command = fix_command(fix, input.report.snapshot);
-    const std::string todo = command.empty() ? fix_sentence(fix) : command;
+    const std::string command = report::fix_command(fix, input.report.snapshot);
+    const std::string todo = command.empty() ? report::fix_sentence(fix) : command;
     instead.push_back(step.error().message.empty() ? todo : say("{} ({})", todo, step.error().message));
   }
   if (auto module = replacement(input, finding)) {
@@ -185,9 +187,9 @@ void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& pla
     return;
   }
   if (const auto too_old = torch_too_old(input.report.snapshot);
-      too_old && is_bundled_module(finding.module)) {
+      too_old && checks::is_bundled_module(finding.module)) {
     plan.unrepaired.push_back(say("{}; {}", what, *too_old));
-    instead = {say("install torch {} or newer, then run scankit fix again", kOldestTorch)};
+    instead = {say("install torch {} or newer, then run scankit fix again", knowledge::kOldestTorch)};
   } else if (!finding.because_of || plan.unrepaired.empty()) {
     plan.unrepaired.push_back(what);
   }
@@ -220,4 +222,4 @@ Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan) {
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

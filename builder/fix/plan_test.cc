@@ -8,7 +8,7 @@
 
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 constexpr const char* kModule = "selective_scan_cuda";
@@ -269,8 +269,9 @@ TEST(Plan, WhatCameFromAFolderComesFromThereAgain) {
   const auto& packages = std::get<ChangePackages>(plan.steps[0].what);
   const std::string wanted = "my-ext @ file://" + package.folder->path() + "/my%20source";
   EXPECT_EQ(packages.change.requirements, std::vector<std::string>{wanted});
-  for (const InstallerCommand& command : packages.commands)
-    EXPECT_EQ(std::ranges::find(command.argv, "my-ext==1.0"), command.argv.end()) << shown(command);
+  for (const installer::InstallerCommand& command : packages.commands)
+    EXPECT_EQ(std::ranges::find(command.argv, "my-ext==1.0"), command.argv.end())
+        << installer::shown(command);
   const auto& variables = packages.commands.back().environment;
   EXPECT_TRUE(std::ranges::any_of(
       variables, [](const std::string& variable) { return variable.starts_with("DIST_EXTRA_CONFIG="); }));
@@ -358,4 +359,4 @@ TEST(Plan, WithoutAGpuATorchWithoutCudaStays) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -12,7 +12,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -26,7 +26,7 @@ class Text {
   explicit Text(const PlanView& view) : view_(view), plan_(*view.plan) {}
 
   std::string make() {
-    lines_.emplace_back(plain(say("Plan for {}", view_.python), false), true);
+    lines_.emplace_back(report::plain(say("Plan for {}", view_.python), false), true);
     for (const RepairStep& step : plan_.steps) {
       line(say("wrong"), step.why);
       std::visit([this](const auto& what) { tell(what); }, step.what);
@@ -48,7 +48,7 @@ class Text {
 
  private:
   void line(const std::string& label, const std::string& text) {
-    lines_.emplace_back(plain("  " + in_column(label, 9) + text, false), false);
+    lines_.emplace_back(report::plain("  " + in_column(label, 9) + text, false), false);
   }
 
   // A command, or a line for the shell: with the paths as they are.
@@ -58,7 +58,7 @@ class Text {
   }
 
   std::string shortened() const {
-    Legend legend = legend_of(*view_.snapshot);
+    report::Legend legend = report::legend_of(*view_.snapshot);
     legend.offer("SITE", plan_.place.site);
     std::vector<std::string> texts;
     for (const auto& [text, as_it_is] : lines_)
@@ -72,7 +72,7 @@ class Text {
 
   void tell(const InstallBundled& ours) {
     const ModuleSource& source = view_.sources.at(ours.module);
-    const std::string &file = ours.file, targets = names_of(source.targets, " ");
+    const std::string &file = ours.file, targets = module::names_of(source.targets, " ");
     for (const std::string& command : source.fetches) pasted(say("fetch"), command);
     if (source.prebuilt)
       line(say("install"), say("{} for {} ({})", file, targets, source.compiler));
@@ -90,7 +90,8 @@ class Text {
   void tell(const MoveAway& away) { line(say("move"), say("{} into {}", away.path, backup_of(plan_))); }
 
   void tell(const ChangePackages& packages) {
-    for (const InstallerCommand& command : packages.commands) pasted(say("run"), shown(command));
+    for (const installer::InstallerCommand& command : packages.commands)
+      pasted(say("run"), installer::shown(command));
     for (const auto& [name, version] : packages.before)
       line(say("now"), version.empty() ? say("{} is not installed", name) : say("{} {}", name, version));
     line(say("by"), packages.installer.why);
@@ -98,7 +99,7 @@ class Text {
          say("scankit restore restores every file that it changes, but not packages and caches "
              "outside {}",
              plan_.place.base));
-    if (!kept_by_sync(packages.installer, packages.change))
+    if (!installer::kept_by_sync(packages.installer, packages.change))
       line(say("note"), say("the next `uv sync` of {} undoes this: the change is not in its lock",
                             packages.installer.project));
     for (const std::string& statement : packages.statements) pasted(say("prove"), statement);
@@ -125,7 +126,7 @@ struct StepJson {
     const ModuleSource source = known == view.sources.end() ? ModuleSource{} : known->second;
     json["prebuilt"] = source.prebuilt;
     json["targets"] = Json::array();
-    for (const Target& target : source.targets) json["targets"].push_back(target.name());
+    for (const module::Target& target : source.targets) json["targets"].push_back(target.name());
     json["compiler"] = source.compiler;
     json["fetches"] = source.fetches;
     json["moves"] = Json::array();
@@ -138,19 +139,19 @@ struct StepJson {
     return {{"kind", "remove_shadow"}, {"path", away.path}, {"backup", backup_of(*view.plan)}};
   }
   Json operator()(const ChangePackages& packages) const {
-    Json json{{"kind", "change_packages"}, {"installer", name_of(packages.installer.kind)}};
+    Json json{{"kind", "change_packages"}, {"installer", installer::name_of(packages.installer.kind)}};
     json["requirements"] = packages.change.requirements;
     json["commands"] = Json::array();
-    for (const InstallerCommand& command : packages.commands)
+    for (const installer::InstallerCommand& command : packages.commands)
       json["commands"].push_back({{"argv", command.argv},
                                   {"environment", command.environment},
                                   {"folder", command.folder},
                                   {"constraints", command.constraints},
-                                  {"shell", shown(command)}});
+                                  {"shell", installer::shown(command)}});
     json["before"] = Json::array();
     for (const auto& [name, version] : packages.before)
       json["before"].push_back({{"name", name}, {"version", version.empty() ? Json() : Json(version)}});
-    json["kept_by_sync"] = kept_by_sync(packages.installer, packages.change);
+    json["kept_by_sync"] = installer::kept_by_sync(packages.installer, packages.change);
     json["statements"] = packages.statements;
     return json;
   }
@@ -196,4 +197,4 @@ std::string plan_json(const PlanView& view, const FixOutcome& outcome) {
   return json_document(json);
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -19,7 +19,7 @@
 
 extern char** environ;
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // Kills everything below the keeper. All of this runs after a fork of a process that may have threads,
@@ -80,7 +80,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 }
 
 // Our variables, replaced by those of the command that have the same name.
-std::vector<std::string> variables(const InstallerCommand& command) {
+std::vector<std::string> variables(const installer::InstallerCommand& command) {
   std::vector<std::string> all = command.environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string entry = *variable;
@@ -109,8 +109,8 @@ struct Kept {
 };
 
 // The installer's side of the fork, where only async-signal-safe functions may be called.
-[[noreturn]] void become(const InstallerCommand& command, char* const* argv, char* const* envp, Kept kept,
-                         pid_t keeper, const sigset_t& signals) {
+[[noreturn]] void become(const installer::InstallerCommand& command, char* const* argv, char* const* envp,
+                         Kept kept, pid_t keeper, const sigset_t& signals) {
   die_with_parent(keeper);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
@@ -138,7 +138,7 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-Result<void> run_installer(const InstallerCommand& command, int lock) {
+Result<void> run_installer(const installer::InstallerCommand& command, int lock) {
   auto given = command.argv;
   Descriptor constraints;
   if (!command.constraints.empty()) {
@@ -164,14 +164,15 @@ Result<void> run_installer(const InstallerCommand& command, int lock) {
   const int status = wait_for(child);
   SCANKIT_CHECK(Interruption::check());
   if (WIFSIGNALED(status))
-    return Error{Errc::ToolFailed, message("`{}` was killed by signal {}", shown(command), WTERMSIG(status)),
-                 ""};
+    return Error{Errc::ToolFailed,
+                 message("`{}` was killed by signal {}", installer::shown(command), WTERMSIG(status)), ""};
   if (WEXITSTATUS(status) == 127)
     return Error{Errc::ToolFailed, message("cannot start {}", command.argv[0]), ""};
   if (WEXITSTATUS(status) != 0)
-    return Error{Errc::ToolFailed, message("`{}` exited with status {}", shown(command), WEXITSTATUS(status)),
+    return Error{Errc::ToolFailed,
+                 message("`{}` exited with status {}", installer::shown(command), WEXITSTATUS(status)),
                  message("its output is above")};
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

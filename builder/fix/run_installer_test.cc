@@ -14,7 +14,7 @@
 #include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // A shell for an installer, and a folder with the lock that it holds.
@@ -119,4 +119,4 @@ TEST_F(AnInstaller, IsToldOfASignalThatCameToUsAlone) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -17,7 +17,7 @@
 
 extern "C" char** environ;
 
-namespace scankit {
+namespace scankit::fix {
 
 // These programs run in the user's Python (3.8 and newer) and answer on descriptor 3, which they move away
 // first so that nothing else writes to it. They end with os._exit: what the interpreter does while shutting
@@ -248,18 +248,18 @@ std::string Staging::backup_for(const std::string& path) {
   return path_join(backup_, std::to_string(++saved_) + "-" + path_basename(path));
 }
 
-Result<void> Staging::stage_module(const Host& host, const BuiltModule& built,
+Result<void> Staging::stage_module(const Host& host, const compile::BuiltModule& built,
                                    const std::string& python) const {
   const std::string file = path_join(staging_, built.file);
-  SCANKIT_CHECK(write_module(host, built, file));
-  SCANKIT_CHECK(verify_loads(python, built.module, file, built.flavor == Flavor::Torch));
+  SCANKIT_CHECK(compile::write_module(host, built, file));
+  SCANKIT_CHECK(verify_loads(python, built.module, file, built.flavor == compile::Flavor::Torch));
   SCANKIT_CHECK(make_directories(path_join(staging_, dist_info_name(built.module))));
   for (const InstalledFile& part : dist_info_files(built))
     SCANKIT_CHECK(write_file_atomically(path_join(staging_, part.path), part.bytes));
   return {};
 }
 
-Result<std::vector<Operation>> Staging::install(const BuiltModule& built, const std::string& site) {
+Result<std::vector<Operation>> Staging::install(const compile::BuiltModule& built, const std::string& site) {
   std::vector<Operation> operations;
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator(site, code)) {
@@ -343,4 +343,4 @@ Result<Operation> Staging::leave_file(const std::string& file) {
   return Operation{Operation::Kind::Keep, file, staged, backup_for(file), ""};
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -10,7 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // Removes the staging directory. What is left in it are files of ours that found no place or were taken out
@@ -54,7 +54,7 @@ Result<void> Transaction::apply(const std::vector<Operation>& operations) {
   journal_.state = Journal::State::Applying;
   journal_.operations.insert(journal_.operations.end(), operations.begin(), operations.end());
   SCANKIT_CHECK(state_.write(journal_));
-  for (const Operation& op : operations) SCANKIT_CHECK(scankit::apply(op));
+  for (const Operation& op : operations) SCANKIT_CHECK(scankit::fix::apply(op));
   return {};
 }
 
@@ -218,4 +218,4 @@ Result<std::vector<Journal>> next_to_undo(const StateFolder& state) {
   return next;
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -11,7 +11,7 @@
 
 // How an environment is changed so that the change stays as a whole or not at all: one process at a time (Lock),
 // written down first (Journal), believed only if it is ours (check_*), made and undone (Transaction).
-namespace scankit {
+namespace scankit::fix {
 
 // Serialises the processes that change one environment. The kernel releases the lock when its last holder
 // dies: the descriptor is inherited by installers, so the lock outlives a scankit that is killed.
@@ -188,4 +188,4 @@ Result<std::vector<Journal>> interrupted(const StateFolder& state);
 // What `scankit restore` takes back: the interrupted runs, else the last one.
 Result<std::vector<Journal>> next_to_undo(const StateFolder& state);
 
-}  // namespace scankit
+}  // namespace scankit::fix

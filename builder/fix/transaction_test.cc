@@ -11,7 +11,7 @@
 
 #include "builder/testdata/probe_environment.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 TEST(Transaction, FixesAndRestores) {
@@ -203,4 +203,4 @@ TEST(Lock, KeepsASecondFixerOut) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::fix

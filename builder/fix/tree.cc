@@ -15,7 +15,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 using Kind = TreeEntry::Kind;
@@ -292,4 +292,4 @@ std::size_t changed_files(const std::string& copy) {
   return after ? after->size() : 0;
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

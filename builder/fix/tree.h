@@ -15,7 +15,7 @@
 // beforehand which files they touch, so each file gets a second name (a hard link) in the backup. That costs
 // no bytes and keeps owner, times and links to a cache. It works because installers replace files and do not
 // write into them; the few that they do write into (.pth files, their own records) are copied.
-namespace scankit {
+namespace scankit::fix {
 
 // What identifies a file's old state: a new file has another inode, an edited one another size or time.
 struct TreeEntry {
@@ -72,4 +72,4 @@ Result<void> can_restore_tree(const std::string& root, const std::string& copy,
 // How many files the noted changes concern.
 std::size_t changed_files(const std::string& copy);
 
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -12,7 +12,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 // `below` is "" at the root. conda's pkgs and envs are its package cache and its other environments.
@@ -139,4 +139,4 @@ Result<TreeList> read_tree_list(const std::string& path) {
   return list;
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

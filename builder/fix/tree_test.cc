@@ -6,7 +6,7 @@
 
 #include "builder/testdata/probe_environment.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 ino_t inode(const std::string& path) {
@@ -121,4 +121,4 @@ TEST(AfterAnInstaller, ADamagedListMovesNothing) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -11,7 +11,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 using OpKind = Operation::Kind;
@@ -180,4 +180,4 @@ bool passes_a_link(const std::string& root, const std::string& path, std::set<st
   return false;
 }
 
-}  // namespace scankit
+}  // namespace scankit::fix

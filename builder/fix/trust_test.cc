@@ -9,7 +9,7 @@
 #include "builder/testdata/probe_environment.h"
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::fix {
 namespace {
 
 class Stranger : public testing::Test {
@@ -193,4 +193,4 @@ TEST(JournalId, IsDigitsAlone) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::fix

@@ -15,7 +15,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::installer {
 namespace {
 
 // Skips relative entries, as PATH may have them: what they mean depends on the current directory.
@@ -70,7 +70,7 @@ Installer none(std::string why, std::string instead) {
 
 // The installer, or None if root would run another user's program.
 Installer if_ours(const Host& host, Installer installer) {
-  const auto foreign = foreign_to_root(host, installer.program[0]);
+  const auto foreign = probes::foreign_to_root(host, installer.program[0]);
   if (!foreign) return installer;
   return none(say("{} belongs to user {}, and running it would run that user's code as root", foreign->path,
                   foreign->uid),
@@ -113,7 +113,7 @@ std::set<std::string> locked_by(const Host& host, const std::string& project) {
 Installer uv(const Host& host, const Python& python, std::string why) {
   Installer installer{.kind = Installer::Kind::Uv,
                       .program = {find_uv(host, python)},
-                      .environment = interpreter_of(python),
+                      .environment = fix::interpreter_of(python),
                       .project = uv_project(host, python),
                       .why = std::move(why)};
   if (!installer.project.empty()) {
@@ -128,7 +128,7 @@ Installer pip(const Host& host, const Python& python, std::vector<std::string> p
   const bool venv = python.prefix != python.base_prefix;
   return if_ours(host, {.kind = Installer::Kind::Pip,
                         .program = std::move(program),
-                        .not_for_user = venv && !pip_user_setting(host, python).empty(),
+                        .not_for_user = venv && !probes::pip_user_setting(host, python).empty(),
                         .why = std::move(why)});
 }
 
@@ -184,7 +184,7 @@ std::vector<std::string> pip_of(const std::string& interpreter) { return {interp
 Installer index_installer(const Host& host, const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   // pip is code of the environment, and uv starts its Python.
-  if (const auto foreign = foreign_code(host, python))
+  if (const auto foreign = probes::foreign_code(host, python))
     return none(say("{} belongs to user {}, and running it would run that user's code as root", foreign->path,
                     foreign->uid),
                 say("run scankit as that user"));
@@ -195,15 +195,15 @@ Installer index_installer(const Host& host, const Snapshot& snapshot) {
   if (torch != nullptr && torch->installer == "uv" && !uv_program.empty())
     return uv(host, python, say("uv installed torch"));
   if (python.has_pip)
-    return pip(host, python, pip_of(interpreter_of(python)), say("this environment has pip"));
+    return pip(host, python, pip_of(fix::interpreter_of(python)), say("this environment has pip"));
   if (!uv_program.empty()) return uv(host, python, say("this environment has no pip, but uv is available"));
   if (const std::string base = base_with_pip(host, python); !base.empty())
-    return pip(host, python, {base, "-m", "pip", "--python", interpreter_of(python)},
+    return pip(host, python, {base, "-m", "pip", "--python", fix::interpreter_of(python)},
                say("this environment has no pip; the pip of its base Python is used"));
   return none(python.kind == "uv" ? say("uv created this environment, but uv is not on PATH")
                                   : say("this environment has no pip, and uv was not found"),
-              find_python_module(host, python, "ensurepip")
-                  ? say("put uv on PATH, or install pip: {}", interpreter_of(python) + " -m ensurepip")
+              probes::find_python_module(host, python, "ensurepip")
+                  ? say("put uv on PATH, or install pip: {}", fix::interpreter_of(python) + " -m ensurepip")
                   : say("put uv on PATH, or ask root to install ensurepip (Debian and Ubuntu: apt install "
                         "python3-venv)"));
 }
@@ -261,4 +261,4 @@ Installer downloader_of(const Host& host, const Snapshot& snapshot) {
   return none(say("neither uv nor a Python with pip was found"), say("put uv on PATH"));
 }
 
-}  // namespace scankit
+}  // namespace scankit::installer

@@ -9,7 +9,7 @@
 
 // The user's own installer: it knows their index, mirror, proxy and credentials, and its records stay true.
 // Found by what lies there; nothing is run here. The commands are data, to be shown before they are run.
-namespace scankit {
+namespace scankit::installer {
 
 // What installer_of() and downloader_of() found. The words of `program` begin every command line.
 struct Installer {
@@ -76,4 +76,4 @@ InstallerCommand download_command(const Installer& downloader, const std::string
 // "Nvidia_NVRTC.cu12" -> "nvidia-nvrtc-cu12" (PEP 503), of the part of a requirement before its version.
 std::string required_name(const std::string& requirement);
 
-}  // namespace scankit
+}  // namespace scankit::installer

@@ -6,7 +6,7 @@
 #include "builder/installer/installer.h"
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::installer {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -210,4 +210,4 @@ InstallerCommand download_command(const Installer& downloader, const std::string
   return {argv, {"PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
 }
 
-}  // namespace scankit
+}  // namespace scankit::installer

@@ -5,7 +5,7 @@
 
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::installer {
 namespace {
 
 std::string words(const InstallerCommand& command) {
@@ -20,7 +20,7 @@ std::string lines(const std::vector<InstallerCommand>& commands) {
   return text;
 }
 
-class InstallerOf : public PythonTree {
+class InstallerOf : public probes::PythonTree {
  protected:
   InstallerOf() {
     snapshot.python.state = ProbeState::Present;
@@ -221,4 +221,4 @@ TEST(InstallerCommands, NormaliseNames) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::installer

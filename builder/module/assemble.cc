@@ -16,7 +16,7 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/library.h"
 
-namespace scankit {
+namespace scankit::module {
 namespace {
 
 Error malformed(const std::string& what) {
@@ -72,15 +72,15 @@ Result<Sections> read_sections(std::string_view elf) {
 }
 
 // Appends one entry of `.scankit.images`, 128 bytes: ImageEntry of kernels/common/driver_context.h.
-void append_index_entry(std::string& index, const BuiltCode& image, std::uint64_t offset,
+void append_index_entry(std::string& index, const compile::BuiltCode& image, std::uint64_t offset,
                         std::uint64_t section) {
-  append_little_endian<std::uint32_t>(index, image.target.ptx ? 1u : 2u);
-  append_little_endian<std::uint32_t>(index, image.target.sm);
-  append_little_endian<std::uint32_t>(index, 0);
+  elf::append_little_endian<std::uint32_t>(index, image.target.ptx ? 1u : 2u);
+  elf::append_little_endian<std::uint32_t>(index, image.target.sm);
+  elf::append_little_endian<std::uint32_t>(index, 0);
   // Where .nv_fatbin is now. strip and patchelf may move the section, and `offset` minus this stays right.
-  append_little_endian<std::uint32_t>(index, static_cast<std::uint32_t>(section));
-  append_little_endian<std::uint64_t>(index, offset);
-  append_little_endian<std::uint64_t>(index, image.bytes.size());
+  elf::append_little_endian<std::uint32_t>(index, static_cast<std::uint32_t>(section));
+  elf::append_little_endian<std::uint64_t>(index, offset);
+  elf::append_little_endian<std::uint64_t>(index, image.bytes.size());
   for (std::size_t i = 0; i < 64; i += 2)
     index += static_cast<char>(std::stoi(image.sha256.substr(i, 2), nullptr, 16));
   std::string name = image.unit;
@@ -102,7 +102,7 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
   std::string out(elf);
   std::string names = sections.names;
   for (const ModuleSection& section : added) {
-    pad_to(out, section.alignment);
+    elf::pad_to(out, section.alignment);
     Elf64_Shdr header{};
     header.sh_name = static_cast<Elf64_Word>(names.size());
     header.sh_type = SHT_PROGBITS;
@@ -120,7 +120,7 @@ Result<std::string> append_sections(std::string_view elf, const std::vector<Modu
   name_table.sh_offset = out.size();
   name_table.sh_size = names.size();
   out += names;
-  pad_to(out, 8);
+  elf::pad_to(out, 8);
   sections.header.e_shoff = out.size();
   sections.header.e_shnum = static_cast<Elf64_Half>(sections.table.size());
   if (sections.table.size() >= SHN_LORESERVE) return malformed(say("it has too many sections"));
@@ -137,13 +137,14 @@ Result<std::string> section_bytes(std::string_view elf, std::string_view name) {
   return Error{Errc::NotFound, message("the file has no section {}", name), ""};
 }
 
-Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
+Result<std::string> assemble_module(std::string_view host_module,
+                                    const std::vector<compile::BuiltCode>& images,
                                     std::string_view manifest) {
-  for (const BuiltCode& image : images)
+  for (const compile::BuiltCode& image : images)
     if (image.unit.size() > 63 || image.sha256.size() != 64)
       return Error{Errc::InvalidArgument, message("unit name \"{}\" is longer than 63 bytes", image.unit),
                    ""};
-  SCANKIT_TRY(auto fatbin, write_fatbin(images));
+  SCANKIT_TRY(auto fatbin, compile::write_fatbin(images));
   // The index contains absolute offsets, so the place of the fatbin must be known before it is
   // appended: directly behind the file, aligned. append_sections() computes the same place, and the
   // check below compares both.
@@ -151,8 +152,8 @@ Result<std::string> assemble_module(std::string_view host_module, const std::vec
   const std::uint64_t start =
       (host_module.size() + kFatbinAlignment - 1) / kFatbinAlignment * kFatbinAlignment;
   std::string index = "SKIMAGE1";
-  append_little_endian<std::uint32_t>(index, static_cast<std::uint32_t>(images.size()));
-  append_little_endian<std::uint32_t>(index, 128);
+  elf::append_little_endian<std::uint32_t>(index, static_cast<std::uint32_t>(images.size()));
+  elf::append_little_endian<std::uint32_t>(index, 128);
   for (std::size_t i = 0; i < images.size(); ++i)
     append_index_entry(index, images[i], start + fatbin.payloads[i], start);
   std::vector<std::uint64_t> offsets;
@@ -180,11 +181,11 @@ Error broken(const std::string& path, const std::string& what) {
 
 // The universal module must load with every glibc from the floor on: DT_NEEDED and the version needs say what
 // the loader will look for.
-Result<void> check_loader_facts(const ElfLibrary& library) {
+Result<void> check_loader_facts(const elf::ElfLibrary& library) {
   for (const std::string& needed : library.dynamic.needed)
     if (std::find(kAllowedLibraries.begin(), kAllowedLibraries.end(), needed) == kAllowedLibraries.end())
       return broken(library.path, say("it needs {}", needed));
-  for (const VersionNeed& need : library.symbols.versions().needs()) {
+  for (const elf::VersionNeed& need : library.symbols.versions().needs()) {
     if (!need.name.starts_with("GLIBC_")) return broken(library.path, say("it needs version {}", need.name));
     const auto version = Version::parse(need.name.substr(6));
     if (!version || *version > *Version::parse(kGlibcFloor))
@@ -219,17 +220,18 @@ Result<void> check_exports(const std::string& path, std::string_view file, const
 // A module for old drivers contains only what they read: the cubin ABI version and the PTX ISA of the
 // compiler that was chosen for them. Images that came with scankit name no compiler and are not
 // checked again.
-Result<void> check_cubin_abi(const std::string& path, const BuiltCode& image, std::string_view payload) {
+Result<void> check_cubin_abi(const std::string& path, const compile::BuiltCode& image,
+                             std::string_view payload) {
   if (image.compiler.empty()) return {};
   if (image.target.ptx) {
-    SCANKIT_TRY(const PtxFacts facts, ptx_facts(payload));
+    SCANKIT_TRY(const elf::PtxFacts facts, elf::ptx_facts(payload));
     const std::string isa = std::to_string(facts.isa_major) + "." + std::to_string(facts.isa_minor);
-    if (ptx_fits(isa, image.compiler)) return {};
+    if (toolchain::ptx_fits(isa, image.compiler)) return {};
     return broken(path, say("{} for {} is PTX {}, which is newer than CUDA {}", image.unit,
                             image.target.name(), isa, image.compiler));
   }
-  SCANKIT_TRY(const CubinFacts facts, cubin_facts(payload));
-  const unsigned wanted = cubin_abi_of(image.compiler, image.target.sm);
+  SCANKIT_TRY(const elf::CubinFacts facts, elf::cubin_facts(payload));
+  const unsigned wanted = toolchain::cubin_abi_of(image.compiler, image.target.sm);
   if (facts.abi_version == wanted) return {};
   return broken(path, say("{} for {} has cubin ABI version {}, not {}", image.unit, image.target.name(),
                           facts.abi_version, wanted));
@@ -237,8 +239,8 @@ Result<void> check_cubin_abi(const std::string& path, const BuiltCode& image, st
 
 // The container as the doctor and cuobjdump read it, and what each payload says about itself. Both must name
 // the architecture that was asked for, in the order of the promise.
-Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promise) {
-  const auto entries = find_device_images(library.image);
+Result<void> check_fatbin(const elf::ElfLibrary& library, const ModulePromise& promise) {
+  const auto entries = elf::find_device_images(library.image);
   if (!entries) return entries.error();
   if (entries->size() != promise.images.size())
     return broken(library.path,
@@ -246,15 +248,15 @@ Result<void> check_fatbin(const ElfLibrary& library, const ModulePromise& promis
                         "it contains {} images instead of {}", entries->size(), promise.images.size()));
   for (std::size_t i = 0; i < entries->size(); ++i) {
     const Target& target = promise.images[i].target;
-    const auto payload = fatbin_payload(library.image.file(), (*entries)[i]);
+    const auto payload = elf::fatbin_payload(library.image.file(), (*entries)[i]);
     if (!payload) return payload.error();
     unsigned sm = 0;
     if (target.ptx) {
-      const auto facts = ptx_facts(*payload);
+      const auto facts = elf::ptx_facts(*payload);
       if (!facts) return facts.error();
       sm = facts->sm;
     } else {
-      const auto facts = cubin_facts(*payload);
+      const auto facts = elf::cubin_facts(*payload);
       if (!facts) return facts.error();
       sm = facts->sm;
     }
@@ -295,7 +297,7 @@ Result<void> check_index(const std::string& path, std::string_view file, const M
     return broken(path, say("the length of its image index differs"));
   for (std::size_t i = 0; i < promise.images.size(); ++i) {
     const std::string_view entry = index.substr(kHeader + i * kEntry, kEntry);
-    const BuiltCode& image = promise.images[i];
+    const compile::BuiltCode& image = promise.images[i];
     const std::uint64_t offset = number_at(entry, 16, 8), size = number_at(entry, 24, 8);
     if (offset > file.size() || size > file.size() - offset)
       return broken(path, say("image {} extends beyond the file", image.unit));
@@ -310,7 +312,7 @@ Result<void> check_index(const std::string& path, std::string_view file, const M
 }  // namespace
 
 Result<void> assert_module(const Host& host, const std::string& path, const ModulePromise& promise) {
-  SCANKIT_TRY(const auto library, open_library(host, path));
+  SCANKIT_TRY(const auto library, elf::open_library(host, path));
   if (!promise.for_one_torch) SCANKIT_CHECK(check_loader_facts(*library));
   SCANKIT_TRY(const std::string file, host.read_file(path, 512u << 20));
   SCANKIT_CHECK(check_fatbin(*library, promise));
@@ -318,4 +320,4 @@ Result<void> assert_module(const Host& host, const std::string& path, const Modu
   return check_index(path, file, promise);
 }
 
-}  // namespace scankit
+}  // namespace scankit::module

@@ -12,7 +12,7 @@
 
 // Puts device images into a host module without a linker: the sections are not allocated, so that no segment
 // changes; they are appended, and a new section header table after them. The same input gives the same bytes.
-namespace scankit {
+namespace scankit::module {
 
 // A section to append, with its alignment in bytes.
 struct ModuleSection {
@@ -33,15 +33,15 @@ Result<std::string> section_bytes(std::string_view elf, std::string_view name);
 // Host module + images + manifest -> the finished module, with .nv_fatbin, .scankit.images and
 // .scankit.manifest at its end (builder/README.md has the layout). The order of `images` is the order in the
 // file and in the index.
-Result<std::string> assemble_module(std::string_view host_module, const std::vector<BuiltCode>& images,
-                                    std::string_view manifest);
+Result<std::string> assemble_module(std::string_view host_module,
+                                    const std::vector<compile::BuiltCode>& images, std::string_view manifest);
 
 // What a finished module must contain. The file is read back with the doctor's own readers and not with the
 // code that wrote it, so that what is promised here is what the doctor will see on the user's machine.
 struct ModulePromise {
-  std::string module;             // exports PyInit_<module> and nothing else
-  std::vector<BuiltCode> images;  // each there with its size and hash
-  bool for_one_torch = false;     // may need libraries; torch_flavor.h has what it promises
+  std::string module;                      // exports PyInit_<module> and nothing else
+  std::vector<compile::BuiltCode> images;  // each there with its size and hash
+  bool for_one_torch = false;              // may need libraries; torch_flavor.h has what it promises
 };
 // The Error names the first promise that does not hold.
 Result<void> assert_module(const Host& host, const std::string& path, const ModulePromise& promise);
@@ -62,11 +62,11 @@ std::vector<std::string> elf_differences(const std::string& where, std::string_v
 // module and beside it. No path and no time, so that two machines write the same bytes.
 struct ManifestInput {
   std::string flavor = "universal";
-  const Explanation* explanation = nullptr;  // its images in the same order as `images`
-  const std::vector<BuiltCode>* images = nullptr;
+  const compile::Explanation* explanation = nullptr;  // its images in the same order as `images`
+  const std::vector<compile::BuiltCode>* images = nullptr;
   // A compiler, and the targets that it made.
   struct Maker {
-    const DeviceCompiler* compiler;
+    const toolchain::DeviceCompiler* compiler;
     std::vector<Target> targets;
   };
   std::vector<Maker> compilers;
@@ -76,8 +76,8 @@ std::string write_manifest(const ManifestInput& input);
 // The manifest inside a module. If the file is not such a module, the Error says what it is instead.
 Result<std::string> read_manifest(const std::string& path);
 // The same of a manifest, a module with one inside, or the output of `--explain --json`, as values.
-Result<Explanation> read_explanation(const std::string& path);
+Result<compile::Explanation> read_explanation(const std::string& path);
 // Whether a module holds the images that its manifest names; Errc::Malformed with the first that is another.
 Result<void> check_against_manifest(const std::string& path, const std::string& manifest);
 
-}  // namespace scankit
+}  // namespace scankit::module

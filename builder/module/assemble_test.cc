@@ -9,18 +9,18 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 
-namespace scankit {
+namespace scankit::module {
 namespace {
 
 std::string tiny() { return read_whole_file(SCANKIT_TINY_MODULE).value(); }
 
-BuiltCode image(const std::string& unit, Target target, std::string bytes) {
+compile::BuiltCode image(const std::string& unit, Target target, std::string bytes) {
   std::string hash = sha256_hex(bytes);
   return {unit, std::move(target), std::move(bytes), std::move(hash), false};
 }
 
 // Real heads, arbitrary rest: nothing here runs them.
-std::vector<BuiltCode> images() {
+std::vector<compile::BuiltCode> images() {
   std::string cubin("\177ELF\2\1\1\x41\x08", 9);
   cubin.resize(201, '\0');
   cubin[18] = static_cast<char>(190);  // EM_CUDA
@@ -122,4 +122,4 @@ TEST(Assertions, RefuseAFileWithForeignNeeds) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::module

@@ -28,7 +28,7 @@ SCANKIT_EMBEDDED(scankit_module_causal_conv1d_cuda);
 SCANKIT_EMBEDDED(scankit_device_selective_scan);
 SCANKIT_EMBEDDED(scankit_device_causal_conv1d);
 
-namespace scankit {
+namespace scankit::module {
 
 std::string decompress_embedded(const char* begin, const char* end) {
   // RFC 1952: the last four bytes are the length of the file, least significant byte first.
@@ -59,7 +59,7 @@ constexpr unsigned kOldest = 60, kNewestOfOldCubinAbi = 90;
 // since a driver of that release is then enough. Null if no compiler makes it.
 const char* maker_of(unsigned sm) {
   for (const char* id : {"nvrtc-12.9.86", "nvrtc-13.0.88", "nvrtc-13.5.37"}) {
-    const WheelToolchain& toolchain = wheel_toolchain(id);
+    const toolchain::WheelToolchain& toolchain = toolchain::wheel_toolchain(id);
     if (toolchain.version.starts_with("12.") && sm > kNewestOfOldCubinAbi) continue;
     if (std::find(toolchain.archs.begin(), toolchain.archs.end(), sm) != toolchain.archs.end()) return id;
   }
@@ -71,7 +71,7 @@ std::vector<ReleasePart> make_parts() {
   std::vector<ReleasePart> parts;
   for (const char* id : {"nvrtc-12.9.86", "nvrtc-13.0.88", "nvrtc-13.5.37"}) {
     ReleasePart part{id, {}};
-    for (const unsigned sm : wheel_toolchain(id).archs) {
+    for (const unsigned sm : toolchain::wheel_toolchain(id).archs) {
       const char* maker = sm >= kOldest ? maker_of(sm) : nullptr;
       if (maker != nullptr && part.toolchain == maker) part.targets.push_back({false, sm, ""});
     }
@@ -94,14 +94,14 @@ const std::vector<ReleasePart>& release_parts() {
 namespace {
 
 // Splits the flags of a units.def line at blanks; none of them contains one.
-Unit unit_of(const char* name, const char* flags) {
-  Unit unit{name, {}};
+toolchain::Unit unit_of(const char* name, const char* flags) {
+  toolchain::Unit unit{name, {}};
   std::istringstream words(flags);
   for (std::string word; words >> word;) unit.flags.push_back(word);
   return unit;
 }
 
-std::vector<Unit> scan_units() {
+std::vector<toolchain::Unit> scan_units() {
   return {
 #define UNIT(name, flags) unit_of(#name, flags),
 #include "kernels/selective_scan/cuda/units.def"
@@ -109,7 +109,7 @@ std::vector<Unit> scan_units() {
   };
 }
 
-std::vector<Unit> conv_units() {
+std::vector<toolchain::Unit> conv_units() {
   return {
 #define UNIT(name, flags) unit_of(#name, flags),
 #include "kernels/causal_conv1d/cuda/units.def"
@@ -175,26 +175,26 @@ std::string compilers_of(const nlohmann::ordered_json& manifest) {
 }
 
 // Each image of the manifest, with the bytes that the index of the same place gives.
-Result<std::vector<BuiltCode>> read_images(const std::string& path, std::string_view file,
-                                           const nlohmann::ordered_json& manifest) {
+Result<std::vector<compile::BuiltCode>> read_images(const std::string& path, std::string_view file,
+                                                    const nlohmann::ordered_json& manifest) {
   SCANKIT_TRY(const std::string index, section_bytes(file, ".scankit.images"));
   const auto& listed = manifest["images"];
   if (!listed.is_array() || !index.starts_with("SKIMAGE1") ||
       index.size() != kIndexHeader + kIndexEntry * listed.size())
     return damaged(path, message("its image index does not match its manifest"));
-  std::vector<BuiltCode> images;
+  std::vector<compile::BuiltCode> images;
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const std::string_view entry =
         std::string_view(index).substr(kIndexHeader + i * kIndexEntry, kIndexEntry);
-    const auto offset = read_little_endian<std::uint64_t>(entry, 16);
-    const auto size = read_little_endian<std::uint64_t>(entry, 24);
+    const auto offset = elf::read_little_endian<std::uint64_t>(entry, 16);
+    const auto size = elf::read_little_endian<std::uint64_t>(entry, 24);
     if (offset > file.size() || size > file.size() - offset)
       return damaged(path, message("an image extends beyond the file"));
-    BuiltCode image{json_text(listed[i], "unit"),
-                    {},
-                    std::string(file.substr(offset, size)),
-                    json_text(listed[i], "sha256"),
-                    true};
+    compile::BuiltCode image{json_text(listed[i], "unit"),
+                             {},
+                             std::string(file.substr(offset, size)),
+                             json_text(listed[i], "sha256"),
+                             true};
     auto target = parse_targets(json_text(listed[i], "target"));
     if (!target || target->list.size() != 1)
       return damaged(path, message("its manifest gives no target for image {}", i));
@@ -208,20 +208,21 @@ Result<std::vector<BuiltCode>> read_images(const std::string& path, std::string_
 }
 
 // Each unit for each target: a module that lacks one would fail at that call.
-bool whole(const BundledModule& module, const std::vector<BuiltCode>& images,
+bool whole(const BundledModule& module, const std::vector<compile::BuiltCode>& images,
            const std::vector<Target>& targets) {
   return std::ranges::all_of(targets, [&](const Target& target) {
-    return std::ranges::all_of(module.units, [&](const Unit& unit) {
-      return std::ranges::any_of(
-          images, [&](const BuiltCode& image) { return image.unit == unit.name && image.target == target; });
+    return std::ranges::all_of(module.units, [&](const toolchain::Unit& unit) {
+      return std::ranges::any_of(images, [&](const compile::BuiltCode& image) {
+        return image.unit == unit.name && image.target == target;
+      });
     });
   });
 }
 
 // In the order of the images, which is ascending: choose_targets() relies on that.
-std::vector<Target> targets_of(const std::vector<BuiltCode>& images) {
+std::vector<Target> targets_of(const std::vector<compile::BuiltCode>& images) {
   std::vector<Target> targets;
-  for (const BuiltCode& image : images)
+  for (const compile::BuiltCode& image : images)
     if (std::ranges::find(targets, image.target) == targets.end()) targets.push_back(image.target);
   return targets;
 }
@@ -250,35 +251,36 @@ bool serves(const std::vector<Target>& held, const TargetRequest& request,
 
 // Reads the file once and as a whole: what is written later is what was judged here. The manifest is changed
 // to name the module that is asked for and our own host module.
-Result<std::optional<BuiltModule>> from_file(const std::string& path, const BundledModule& module,
-                                             const TargetRequest& request,
-                                             const Probed<std::vector<Gpu>>& gpus) {
+Result<std::optional<compile::BuiltModule>> from_file(const std::string& path, const BundledModule& module,
+                                                      const TargetRequest& request,
+                                                      const Probed<std::vector<Gpu>>& gpus) {
   SCANKIT_TRY(const std::string file, read_whole_file(path, kFileLimit));
   const auto text = section_bytes(file, ".scankit.manifest");
   if (!text && text.error().code != Errc::NotFound) return damaged(path, text.error().message);
   if (!text)
-    return std::optional<BuiltModule>();  // a host module alone: scankit was installed without device code
+    return std::optional<
+        compile::BuiltModule>();  // a host module alone: scankit was installed without device code
   auto manifest = nlohmann::ordered_json::parse(*text, nullptr, false);
   if (!manifest.is_object() || !manifest["inputs"].is_object())
     return damaged(path, message("its manifest is not valid"));
   auto& inputs = manifest["inputs"];
   if (json_text(inputs, "device_source_sha256") != sha256_hex(module.device_source))
-    return std::optional<BuiltModule>();
+    return std::optional<compile::BuiltModule>();
   SCANKIT_TRY(const auto images, read_images(path, file, manifest));
-  BuiltModule built;
+  compile::BuiltModule built;
   built.targets = targets_of(images);
   if (!whole(module, images, built.targets) || !serves(built.targets, request, gpus, built.notes))
-    return std::optional<BuiltModule>();
+    return std::optional<compile::BuiltModule>();
   manifest["module"] = built.module = module.name;
-  built.file = module_file(built.module);
+  built.file = fix::module_file(built.module);
   inputs["host_module_sha256"] = sha256_hex(module.host_module);
   built.manifest = manifest.dump(2) + "\n";
   built.compiler = say("bundled, built by {}", compilers_of(manifest));
   SCANKIT_TRY(built.bytes, assemble_module(module.host_module, images, built.manifest));
-  for (const BuiltCode& image : images)
+  for (const compile::BuiltCode& image : images)
     built.images.push_back({image.unit, image.target, "", image.sha256, true});
   built.from_cache = images.size();
-  return std::optional<BuiltModule>(std::move(built));
+  return std::optional<compile::BuiltModule>(std::move(built));
 }
 
 }  // namespace
@@ -291,12 +293,13 @@ std::string prebuilt_folder() {
   return path_normalize(path_dirname(program) + "/../share/scankit/modules");
 }
 
-Result<std::optional<BuiltModule>> prebuilt_module(const std::string& folder, const BundledModule& module,
-                                                   const TargetRequest& request,
-                                                   const Probed<std::vector<Gpu>>& gpus) {
-  const std::string path = path_join(folder, module_file(first_of_kernel(module).name));
-  if (folder.empty() || ::access(path.c_str(), R_OK) != 0) return std::optional<BuiltModule>();
+Result<std::optional<compile::BuiltModule>> prebuilt_module(const std::string& folder,
+                                                            const BundledModule& module,
+                                                            const TargetRequest& request,
+                                                            const Probed<std::vector<Gpu>>& gpus) {
+  const std::string path = path_join(folder, fix::module_file(first_of_kernel(module).name));
+  if (folder.empty() || ::access(path.c_str(), R_OK) != 0) return std::optional<compile::BuiltModule>();
   return from_file(path, module, request, gpus);
 }
 
-}  // namespace scankit
+}  // namespace scankit::module

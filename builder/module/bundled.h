@@ -15,9 +15,11 @@
   extern "C" const char symbol[]; \
   extern "C" const char symbol##_end[]
 
-namespace scankit {
-
+namespace scankit::compile {
 struct BuiltModule;
+}
+
+namespace scankit::module {
 
 // The file as it was when it was embedded, such as the bytes between scankit_module_causal_conv1d_cuda and its _end.
 // 2 MB take about 10 ms, so the callers keep the answer. Bytes that are not gzip's are a defect of the build: the
@@ -35,11 +37,11 @@ const std::vector<ReleasePart>& release_parts();
 
 // One module that scankit can build. The views are into strings that live as long as the program.
 struct BundledModule {
-  std::string name;                // "selective_scan_cuda"
-  std::string_view host_module;    // NAME.abi3.so without device images
-  std::string source_name;         // "selective_scan.cu", in the compiler's messages
-  std::string_view device_source;  // one text without any #include
-  std::vector<Unit> units;         // kernels/*/cuda/units.def
+  std::string name;                    // "selective_scan_cuda"
+  std::string_view host_module;        // NAME.abi3.so without device images
+  std::string source_name;             // "selective_scan.cu", in the compiler's messages
+  std::string_view device_source;      // one text without any #include
+  std::vector<toolchain::Unit> units;  // kernels/*/cuda/units.def
 };
 
 // The first is what every command means that names no module.
@@ -58,8 +60,9 @@ std::string prebuilt_folder();
 // of --arch, or each GPU here. Nothing where it does not, where none lies there, or where it is of other
 // sources than ours. An Error where the file is damaged. The host module is the one embedded here; only
 // images are taken from the file, each checked against its hash.
-Result<std::optional<BuiltModule>> prebuilt_module(const std::string& folder, const BundledModule& module,
-                                                   const TargetRequest& request,
-                                                   const Probed<std::vector<Gpu>>& gpus);
+Result<std::optional<compile::BuiltModule>> prebuilt_module(const std::string& folder,
+                                                            const BundledModule& module,
+                                                            const TargetRequest& request,
+                                                            const Probed<std::vector<Gpu>>& gpus);
 
-}  // namespace scankit
+}  // namespace scankit::module

@@ -7,7 +7,7 @@
 
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::module {
 namespace {
 
 Snapshot usual_machine() {
@@ -23,11 +23,12 @@ Snapshot usual_machine() {
 
 TEST(Shipped, TheDoctorOffersEachModuleAndNoOther) {
   for (const BundledModule& module : bundled_modules()) {
-    const auto fixes = module_fixes(usual_machine(), module.name, "other advice");
+    const auto fixes = checks::module_fixes(usual_machine(), module.name, "other advice");
     ASSERT_EQ(fixes.size(), 1u);
     EXPECT_TRUE(std::holds_alternative<InstallModule>(fixes[0])) << module.name;
   }
-  EXPECT_TRUE(std::holds_alternative<Advice>(module_fixes(usual_machine(), "flash_attn_2_cuda", "a")[0]));
+  EXPECT_TRUE(
+      std::holds_alternative<Advice>(checks::module_fixes(usual_machine(), "flash_attn_2_cuda", "a")[0]));
 }
 
 TEST(Shipped, EachIsWholeAndExportsItsOwnName) {
@@ -36,7 +37,7 @@ TEST(Shipped, EachIsWholeAndExportsItsOwnName) {
     EXPECT_NE(module.host_module.find("PyInit_" + module.name + '\0'), std::string_view::npos) << module.name;
     EXPECT_NE(module.device_source.find("__global__"), std::string_view::npos) << module.name;
     std::set<std::string> names;
-    for (const Unit& unit : module.units) EXPECT_TRUE(names.insert(unit.name).second) << unit.name;
+    for (const toolchain::Unit& unit : module.units) EXPECT_TRUE(names.insert(unit.name).second) << unit.name;
     EXPECT_FALSE(names.empty());
   }
 }
@@ -52,4 +53,4 @@ TEST(Shipped, AreFoundByName) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::module

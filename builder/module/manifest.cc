@@ -9,7 +9,7 @@
 #include "doctor/elf/image.h"
 #include "doctor/model/json.h"
 
-namespace scankit {
+namespace scankit::module {
 
 // One compiler is the object "toolchain"; several are the array "toolchains", each with its targets.
 // module/bundled.cc reads both forms.
@@ -30,9 +30,9 @@ std::string write_manifest(const ManifestInput& input) {
     one["targets"] = names_of(maker.targets, " ");
     json["toolchains"].push_back(one);
   }
-  add_explanation(json, *input.explanation);
+  compile::add_explanation(json, *input.explanation);
   for (std::size_t i = 0; i < input.images->size(); ++i) {
-    const BuiltCode& image = (*input.images)[i];
+    const compile::BuiltCode& image = (*input.images)[i];
     json["images"][i]["kind"] = image.target.ptx ? "ptx" : "cubin";
     json["images"][i]["size"] = image.bytes.size();
     json["images"][i]["sha256"] = image.sha256;
@@ -64,7 +64,7 @@ Result<std::string> manifest_in(const std::string& path) {
   const auto host = make_real_host();
   auto source = host->open(path);
   if (!source) return Error{Errc::InvalidArgument, source.error().message, ""};
-  const FileState state = file_state(std::move(*source));
+  const elf::FileState state = elf::file_state(std::move(*source));
   if (state.state != "elf") return no_manifest(path, state.detail);
   SCANKIT_TRY(const std::string file, host->read_file(path, kModuleLimit));
   auto manifest = section_bytes(file, ".scankit.manifest");
@@ -75,8 +75,8 @@ Result<std::string> manifest_in(const std::string& path) {
 }
 
 // Skips values that are not texts, which only another program can have written.
-Inputs inputs_of(const Json& json) {
-  Inputs inputs;
+compile::Inputs inputs_of(const Json& json) {
+  compile::Inputs inputs;
   if (!json.is_object()) return inputs;
   for (const auto& [label, value] : json.items())
     if (value.is_string()) inputs.emplace_back(label, value.get<std::string>());
@@ -93,21 +93,21 @@ Result<Json> parse(const std::string& name, const std::string& text) {
 }
 
 // Puts the shared inputs back in front of each image's own (add_explanation() took them out).
-Result<Explanation> explanation_of(const std::string& name, const std::string& text) {
+Result<compile::Explanation> explanation_of(const std::string& name, const std::string& text) {
   SCANKIT_TRY(const Json json, parse(name, text));
   if (!json.contains("image_inputs"))
     return Error{Errc::InvalidArgument, message("{} does not list what its images depend on", name),
                  message("an older scankit wrote it")};
-  Explanation explanation;
+  compile::Explanation explanation;
   explanation.module = json_text(json, "module");
   explanation.inputs = inputs_of(json.value("inputs", Json::object()));
-  const Inputs shared = inputs_of(json["image_inputs"]);
+  const compile::Inputs shared = inputs_of(json["image_inputs"]);
   for (const Json& entry : json["images"]) {
     if (!entry.is_object())
       return bad_manifest(name, say("\"images\" contains an entry that is not an image"));
-    ExplainedImage image{json_text(entry, "unit"), json_text(entry, "target"), shared,
-                         json_text(entry, "key"), json_text(entry, "sha256")};
-    const Inputs own = inputs_of(entry.value("inputs", Json::object()));
+    compile::ExplainedImage image{json_text(entry, "unit"), json_text(entry, "target"), shared,
+                                  json_text(entry, "key"), json_text(entry, "sha256")};
+    const compile::Inputs own = inputs_of(entry.value("inputs", Json::object()));
     image.inputs.insert(image.inputs.end(), own.begin(), own.end());
     explanation.images.push_back(std::move(image));
   }
@@ -117,7 +117,7 @@ Result<Explanation> explanation_of(const std::string& name, const std::string& t
 bool is_elf(const std::string& path) {
   const auto host = make_real_host();
   auto source = host->open(path);
-  return source && !file_state(std::move(*source)).machine.empty();
+  return source && !elf::file_state(std::move(*source)).machine.empty();
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ Result<std::string> read_manifest(const std::string& path) {
   return text;
 }
 
-Result<Explanation> read_explanation(const std::string& path) {
+Result<compile::Explanation> read_explanation(const std::string& path) {
   if (is_elf(path)) {
     SCANKIT_TRY(const std::string text, manifest_in(path));
     return explanation_of(path, text);
@@ -142,15 +142,15 @@ Result<void> check_against_manifest(const std::string& path, const std::string& 
   SCANKIT_TRY(const Json json, parse(path, manifest));
   const auto host = make_real_host();
   SCANKIT_TRY(auto source, host->open(path));
-  SCANKIT_TRY(const Image file, Image::open(std::move(source)));
-  SCANKIT_TRY(const auto entries, find_device_images(file));
+  SCANKIT_TRY(const elf::Image file, elf::Image::open(std::move(source)));
+  SCANKIT_TRY(const auto entries, elf::find_device_images(file));
   const Json& images = json["images"];
   if (entries.size() != images.size())
     return Error{
         Errc::Malformed,
         message("{} contains {} images and its manifest lists {}", path, entries.size(), images.size()), ""};
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    SCANKIT_TRY(const std::string padded, fatbin_payload(file.file(), entries[i]));
+    SCANKIT_TRY(const std::string padded, elf::fatbin_payload(file.file(), entries[i]));
     const auto size = images[i].find("size");  // payloads are padded to 8 bytes
     const std::string bytes = padded.substr(
         0, size != images[i].end() && size->is_number_unsigned() ? size->get<std::size_t>() : 0);
@@ -163,4 +163,4 @@ Result<void> check_against_manifest(const std::string& path, const std::string& 
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::module

@@ -12,7 +12,7 @@
 #include "doctor/base/say.h"
 #include "doctor/elf/bytes.h"
 
-namespace scankit {
+namespace scankit::module {
 namespace {
 
 // Reads `count` structures at `offset`; an empty table if they are not all inside the file. The files are
@@ -162,11 +162,11 @@ std::vector<IndexedImage> images_of(std::string_view file) {
   if (!index || !index->starts_with("SKIMAGE1")) return images;
   for (std::size_t at = kHeader; at + kEntry <= index->size(); at += kEntry) {
     const std::string_view entry = std::string_view(*index).substr(at, kEntry);
-    const auto offset = read_little_endian<std::uint64_t>(entry, 16);
-    const auto size = read_little_endian<std::uint64_t>(entry, 24);
+    const auto offset = elf::read_little_endian<std::uint64_t>(entry, 16);
+    const auto size = elf::read_little_endian<std::uint64_t>(entry, 24);
     if (offset > file.size() || size > file.size() - offset) return {};
-    const bool ptx = read_little_endian<std::uint32_t>(entry, 0) == 1;
-    const Target target{ptx, read_little_endian<std::uint32_t>(entry, 4), ""};
+    const bool ptx = elf::read_little_endian<std::uint32_t>(entry, 0) == 1;
+    const Target target{ptx, elf::read_little_endian<std::uint32_t>(entry, 4), ""};
     const std::string_view name = entry.substr(kName);
     images.push_back(
         {std::string(name.substr(0, name.find('\0'))), target.name(), ptx, file.substr(offset, size)});
@@ -225,4 +225,4 @@ std::vector<std::string> module_differences(std::string_view first, std::string_
   return lines;
 }
 
-}  // namespace scankit
+}  // namespace scankit::module

@@ -8,7 +8,7 @@
 #include "builder/module/assemble.h"
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::module {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -27,7 +27,7 @@ std::size_t offset_of_init() {
   return tiny().find(code);
 }
 
-BuiltCode image(const std::string& unit, Target target, std::string bytes) {
+compile::BuiltCode image(const std::string& unit, Target target, std::string bytes) {
   std::string hash = sha256_hex(bytes);
   return {unit, std::move(target), std::move(bytes), std::move(hash), false, ""};
 }
@@ -104,4 +104,4 @@ TEST(ModuleDifferences, NamesTheLineOfTheManifest) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::module

@@ -8,7 +8,7 @@
 #include "builder/module/assemble.h"
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::module {
 namespace {
 
 const BundledModule& scan() { return **bundled_module("selective_scan_cuda"); }
@@ -30,7 +30,7 @@ class Beside : public ::testing::Test {
 
   void place(const std::vector<Target>& targets,
              const std::function<void(nlohmann::ordered_json&)>& change = {}) {
-    std::vector<BuiltCode> images;
+    std::vector<compile::BuiltCode> images;
     nlohmann::ordered_json manifest = {
         {"schema", 1},
         {"module", "selective_scan_cuda"},
@@ -39,8 +39,8 @@ class Beside : public ::testing::Test {
         {"toolchain", {{"kind", "nvrtc"}, {"version", "12.9"}}},
         {"images", nlohmann::ordered_json::array()}};
     for (const Target& target : targets)
-      for (const Unit& unit : scan().units) {
-        BuiltCode image{unit.name, target, head_of(target) + unit.name + target.name(), "", false};
+      for (const toolchain::Unit& unit : scan().units) {
+        compile::BuiltCode image{unit.name, target, head_of(target) + unit.name + target.name(), "", false};
         if (target.ptx) image.bytes += '\0';
         image.sha256 = sha256_hex(image.bytes);
         manifest["images"].push_back(
@@ -56,8 +56,9 @@ class Beside : public ::testing::Test {
   void write(const std::string& bytes) const {
     ASSERT_TRUE(write_file_atomically(path_join(folder_.path(), "selective_scan_cuda.abi3.so"), bytes));
   }
-  Result<std::optional<BuiltModule>> ask(const std::string& arch, const std::vector<std::string>& gpus = {},
-                                         const std::string& module = "selective_scan_cuda") const {
+  Result<std::optional<compile::BuiltModule>> ask(const std::string& arch,
+                                                  const std::vector<std::string>& gpus = {},
+                                                  const std::string& module = "selective_scan_cuda") const {
     std::vector<Gpu> here;
     for (const std::string& sm : gpus) {
       Gpu gpu;
@@ -171,4 +172,4 @@ TEST_F(Beside, AUnitThatLacksATargetIsNoRelease) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::module

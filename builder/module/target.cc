@@ -7,7 +7,7 @@
 
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::module {
 namespace {
 
 Error bad_target(const std::string& word) {
@@ -182,4 +182,4 @@ Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<s
   return choice;
 }
 
-}  // namespace scankit
+}  // namespace scankit::module

@@ -7,7 +7,7 @@
 #include "doctor/model/snapshot.h"
 
 // What device code is made for.
-namespace scankit {
+namespace scankit::module {
 
 // One architecture that device code is made for: sm_90 is a cubin, compute_90 is PTX.
 struct Target {
@@ -43,4 +43,4 @@ struct TargetChoice {
 Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<std::vector<Gpu>>& gpus,
                                     const std::vector<unsigned>& supported);
 
-}  // namespace scankit
+}  // namespace scankit::module

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scankit {
+namespace scankit::module {
 namespace {
 
 const std::vector<unsigned> kNvrtc13 = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
@@ -76,4 +76,4 @@ TEST(Targets, AllHoldsEveryCubinAndOnePtx) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::module

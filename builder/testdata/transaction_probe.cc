@@ -16,8 +16,8 @@ namespace {
 
 using namespace scankit;
 
-Result<void> fix(const StateFolder& state, const std::string& site) {
-  Journal journal;
+Result<void> fix(const fix::StateFolder& state, const std::string& site) {
+  fix::Journal journal;
   SCANKIT_TRY(journal.id, state.next_id());
   journal.module = "ours";
   const std::string staging = state.staging(journal.id), backup = state.backup(journal.id);
@@ -28,11 +28,11 @@ Result<void> fix(const StateFolder& state, const std::string& site) {
   const std::string target = site + "/ours.abi3.so";
   const bool replaces = std::filesystem::exists(target);
   journal.operations = {
-      {Operation::Kind::Place, site + "/ours.dist-info", staging + "/ours.dist-info", "", ""},
-      {replaces ? Operation::Kind::Replace : Operation::Kind::Place, target, staging + "/ours.abi3.so",
-       replaces ? backup + "/ours.abi3.so" : "", sha256_hex("new")},
-      {Operation::Kind::Save, site + "/ours.cpython.so", "", backup + "/ours.cpython.so", ""}};
-  return run_transaction(state, journal, [] { return Result<void>(); });
+      {fix::Operation::Kind::Place, site + "/ours.dist-info", staging + "/ours.dist-info", "", ""},
+      {replaces ? fix::Operation::Kind::Replace : fix::Operation::Kind::Place, target,
+       staging + "/ours.abi3.so", replaces ? backup + "/ours.abi3.so" : "", sha256_hex("new")},
+      {fix::Operation::Kind::Save, site + "/ours.cpython.so", "", backup + "/ours.cpython.so", ""}};
+  return fix::run_transaction(state, journal, [] { return Result<void>(); });
 }
 
 // What pip does, in one process, so that each of its steps can be the last one.
@@ -51,37 +51,38 @@ Result<void> installer(const std::string& site) {
   return {};
 }
 
-Result<void> install(const StateFolder& state, const std::string& site) {
-  Journal journal;
+Result<void> install(const fix::StateFolder& state, const std::string& site) {
+  fix::Journal journal;
   SCANKIT_TRY(journal.id, state.next_id());
   journal.module = "ours";
   const std::string staging = state.staging(journal.id), backup = state.backup(journal.id);
   SCANKIT_CHECK(make_directories(backup));
-  SCANKIT_CHECK(save_tree(site, staging + "/tree"));
+  SCANKIT_CHECK(fix::save_tree(site, staging + "/tree"));
   SCANKIT_CHECK(write_file_atomically(staging + "/ours.abi3.so", "new"));
-  Transaction transaction(state, journal);
+  fix::Transaction transaction(state, journal);
   Result<void> done =
-      transaction.apply({{Operation::Kind::Tree, site, staging + "/tree", backup + "/tree", ""}});
+      transaction.apply({{fix::Operation::Kind::Tree, site, staging + "/tree", backup + "/tree", ""}});
   if (done) done = installer(site);
   if (done) done = transaction.note_ends();
   if (done)
     done = transaction.apply(
-        {{Operation::Kind::Place, site + "/ours.abi3.so", staging + "/ours.abi3.so", "", sha256_hex("new")},
-         {Operation::Kind::Save, site + "/ours.cpython.so", "", backup + "/ours.cpython.so", ""}});
+        {{fix::Operation::Kind::Place, site + "/ours.abi3.so", staging + "/ours.abi3.so", "",
+          sha256_hex("new")},
+         {fix::Operation::Kind::Save, site + "/ours.cpython.so", "", backup + "/ours.cpython.so", ""}});
   if (done) done = transaction.commit();
   return done ? done : transaction.roll_back(done.error());
 }
 
 Result<void> run(const std::string& verb, const std::string& base) {
-  const StateFolder state(base);
-  SCANKIT_TRY(const Lock lock, Lock::take(state.root()));
+  const fix::StateFolder state(base);
+  SCANKIT_TRY(const fix::Lock lock, fix::Lock::take(state.root()));
   std::vector<std::string> lines;
-  SCANKIT_CHECK(recover(state, lines));
+  SCANKIT_CHECK(fix::recover(state, lines));
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());
   if (verb == "fix") return fix(state, base + "/site");
   if (verb == "install") return install(state, base + "/site");
   if (verb == "restore") {
-    SCANKIT_TRY(const Journal undone, undo_last(state));
+    SCANKIT_TRY(const fix::Journal undone, fix::undo_last(state));
     std::printf("undone %s\n", undone.id.c_str());
   }
   return {};

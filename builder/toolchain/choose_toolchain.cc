@@ -8,7 +8,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 
-namespace scankit {
+namespace scankit::toolchain {
 namespace {
 
 // The one nvcc that comes as wheels.
@@ -33,7 +33,7 @@ Candidate of(Nvrtc nvrtc) { return {.kind = Candidate::Kind::Nvrtc, .nvrtc = std
 Candidate of(Nvcc nvcc) { return {.kind = Candidate::Kind::Nvcc, .nvcc = std::move(nvcc)}; }
 
 // The compiler that was fetched from the wheel, or else the wheel itself, which is still to be fetched.
-Candidate wheel_candidate(const Host& host, const Cache& cache, const WheelToolchain& wheel) {
+Candidate wheel_candidate(const Host& host, const compile::Cache& cache, const WheelToolchain& wheel) {
   const std::string folder = fetched_folder(host, cache, wheel);
   if (!folder.empty()) {
     const std::string origin = say("wheel {} in scankit's cache", wheel.id);
@@ -44,7 +44,7 @@ Candidate wheel_candidate(const Host& host, const Cache& cache, const WheelToolc
 }
 
 // Adds the NVRTC wheels: with `here` those that were fetched already, else those that were not.
-void add_wheels(const Host& host, const Cache& cache, bool here, std::vector<Candidate>& all) {
+void add_wheels(const Host& host, const compile::Cache& cache, bool here, std::vector<Candidate>& all) {
   for (const WheelToolchain& wheel : wheel_toolchains()) {
     if (wheel.nvcc) continue;
     Candidate candidate = wheel_candidate(host, cache, wheel);
@@ -82,11 +82,11 @@ bool is_of_cuda(const Candidate& candidate, const std::string& cuda) {
 }
 
 // What the compiler would make of the request, whatever the driver. The compiler must be identified.
-Result<TargetChoice> targets_by(const Candidate& candidate, const TargetRequest& request,
-                                const Snapshot& snapshot) {
+Result<module::TargetChoice> targets_by(const Candidate& candidate, const module::TargetRequest& request,
+                                        const Snapshot& snapshot) {
   if (!is_of_cuda(candidate, request.cuda))
     return Error{Errc::Unsupported, message("this torch is built with CUDA {}", request.cuda), ""};
-  return choose_targets(request, snapshot.gpus, candidate.archs());
+  return module::choose_targets(request, snapshot.gpus, candidate.archs());
 }
 
 Message lacking(const Candidate& candidate, const Error& error) {
@@ -95,7 +95,7 @@ Message lacking(const Candidate& candidate, const Error& error) {
 
 // Cubins by number, then PTX, as choose_targets() sorts them.
 void sort_toolchain_targets(Toolchain& toolchain) {
-  std::vector<std::pair<Target, std::size_t>> all;
+  std::vector<std::pair<module::Target, std::size_t>> all;
   for (std::size_t i = 0; i < toolchain.made_by.size(); ++i)
     all.emplace_back(toolchain.choice.targets[i], toolchain.made_by[i]);
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
@@ -108,12 +108,12 @@ void sort_toolchain_targets(Toolchain& toolchain) {
 
 // What several compilers can make together, each target by the first that can. For a list only: what "native"
 // and "all" mean depends on the one compiler. Nothing if a target has no compiler.
-std::optional<Toolchain> combine(const std::vector<Candidate>& candidates, const TargetRequest& request,
-                                 bool may_download) {
-  if (request.kind != TargetRequest::Kind::List) return std::nullopt;
+std::optional<Toolchain> combine(const std::vector<Candidate>& candidates,
+                                 const module::TargetRequest& request, bool may_download) {
+  if (request.kind != module::TargetRequest::Kind::List) return std::nullopt;
   Toolchain toolchain;
   std::vector<std::size_t> used;
-  for (const Target& target : request.list) {
+  for (const module::Target& target : request.list) {
     const auto maker = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) {
       const auto& archs = one.archs();
       return (may_download || one.kind != Candidate::Kind::Wheel) && is_of_cuda(one, request.cuda) &&
@@ -137,7 +137,7 @@ std::optional<Toolchain> combine(const std::vector<Candidate>& candidates, const
 }
 
 // One compiler makes all targets.
-Toolchain alone(Candidate candidate, TargetChoice choice) {
+Toolchain alone(Candidate candidate, module::TargetChoice choice) {
   Toolchain toolchain;
   toolchain.made_by.assign(choice.targets.size(), 0);
   toolchain.choice = std::move(choice);
@@ -147,16 +147,16 @@ Toolchain alone(Candidate candidate, TargetChoice choice) {
 
 FetchRequest fetch_request(const Host& host, const Snapshot& snapshot, const ToolchainRequest& wish,
                            const WheelToolchain* wheel) {
-  return {wheel, downloader_of(host, snapshot), wish.fetch, wish.progress};
+  return {wheel, installer::downloader_of(host, snapshot), wish.fetch, wish.progress};
 }
 
 // The toolchain of --release, by release_parts() of module/bundled.h.
-Result<Toolchain> choose_release(const Host& host, const Cache& cache) {
+Result<Toolchain> choose_release(const Host& host, const compile::Cache& cache) {
   Toolchain toolchain;
-  for (const ReleasePart& part : release_parts()) {
+  for (const module::ReleasePart& part : module::release_parts()) {
     Candidate candidate = wheel_candidate(host, cache, wheel_toolchain(part.toolchain));
     if (candidate.kind != Candidate::Kind::Wheel) SCANKIT_CHECK(identify(host, cache, candidate.nvrtc));
-    for (const Target& target : part.targets) {
+    for (const module::Target& target : part.targets) {
       toolchain.choice.targets.push_back(target);
       toolchain.made_by.push_back(toolchain.compilers.size());
     }
@@ -168,10 +168,11 @@ Result<Toolchain> choose_release(const Host& host, const Cache& cache) {
 
 // The same, checked against the driver. It must read what is made for the GPUs here; a list may be meant for
 // another machine, so it is not checked.
-Result<TargetChoice> targets_with(const Snapshot& snapshot, const TargetRequest& request,
-                                  const Candidate& candidate) {
-  SCANKIT_TRY(TargetChoice choice, targets_by(candidate, request, snapshot));
-  if (request.kind != TargetRequest::Kind::Default && request.kind != TargetRequest::Kind::Native)
+Result<module::TargetChoice> targets_with(const Snapshot& snapshot, const module::TargetRequest& request,
+                                          const Candidate& candidate) {
+  SCANKIT_TRY(module::TargetChoice choice, targets_by(candidate, request, snapshot));
+  if (request.kind != module::TargetRequest::Kind::Default &&
+      request.kind != module::TargetRequest::Kind::Native)
     return choice;
   if (!snapshot.gpus.present() || snapshot.gpus.value.empty()) return choice;
   const DriverFit fit = driver_fit(snapshot.driver, candidate.release(), choice.targets);
@@ -189,8 +190,8 @@ Result<TargetChoice> targets_with(const Snapshot& snapshot, const TargetRequest&
 Result<void> check_way(const Host& host, const Snapshot& snapshot, const ToolchainRequest& wish,
                        const Toolchain& toolchain) {
   if (toolchain.missing().empty() || wish.fetch) return {};
-  const Installer downloader = downloader_of(host, snapshot);
-  if (downloader.kind != Installer::Kind::None) return {};
+  const installer::Installer downloader = installer::downloader_of(host, snapshot);
+  if (downloader.kind != installer::Installer::Kind::None) return {};
   return Error{
       Errc::NotFound,
       message("{} cannot be downloaded: {}", toolchain.missing().front()->requirements(), downloader.why),
@@ -245,7 +246,7 @@ const std::vector<unsigned>& Candidate::archs() const {
 }
 
 Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot& snapshot,
-                                               const ToolchainRequest& wish, const Cache& cache) {
+                                               const ToolchainRequest& wish, const compile::Cache& cache) {
   SCANKIT_CHECK(check_request(wish.asked));
   if (is_path(wish.asked)) return at_path(host, wish.asked);
   const bool any = wish.asked.empty() || wish.asked == "auto";
@@ -265,14 +266,15 @@ Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot&
   return all;
 }
 
-Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate) {
+Result<void> identify(const Host& host, const compile::Cache& cache, Candidate& candidate) {
   if (candidate.kind == Candidate::Kind::Nvrtc) return identify(host, cache, candidate.nvrtc);
   if (candidate.kind == Candidate::Kind::Nvcc) return identify_nvcc(host, cache, candidate.nvcc);
   return {};
 }
 
-Result<TargetChoice> judge(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                           const Cache& cache, Candidate& candidate) {
+Result<module::TargetChoice> judge(const Host& host, const Snapshot& snapshot,
+                                   const module::TargetRequest& request, const compile::Cache& cache,
+                                   Candidate& candidate) {
   SCANKIT_CHECK(identify(host, cache, candidate));
   return targets_with(snapshot, request, candidate);
 }
@@ -300,8 +302,9 @@ Error no_toolchain(const Snapshot& snapshot) {
       how_to_bring_one(snapshot)};
 }
 
-Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                   const Cache& cache, const ToolchainRequest& wish) {
+Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot,
+                                   const module::TargetRequest& request, const compile::Cache& cache,
+                                   const ToolchainRequest& wish) {
   const bool consent = wish.may_download || wish.asked.ends_with("-wheel");
   if (wish.release) {
     SCANKIT_TRY(Toolchain toolchain, choose_release(host, cache));
@@ -323,7 +326,8 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
     any_here = any_here || here;
     const auto ready = identify(host, cache, candidate);
     if (ready) usable.push_back(candidate);
-    auto choice = ready ? targets_with(snapshot, request, candidate) : Result<TargetChoice>(ready.error());
+    auto choice =
+        ready ? targets_with(snapshot, request, candidate) : Result<module::TargetChoice>(ready.error());
     if (choice && here && !choice->too_old) return alone(std::move(candidate), std::move(*choice));
     // The request itself cannot be met: no GPU for "native", a GPU whose architecture is no number.
     if (!choice && here && ready && choice.error().code != Errc::Unsupported) return choice.error();
@@ -350,8 +354,8 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, c
                last.hint.empty() ? how_to_bring_one(snapshot, request.cuda) : last.hint};
 }
 
-std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapshot, const Cache& cache,
-                                       const Toolchain& toolchain) {
+std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapshot,
+                                       const compile::Cache& cache, const Toolchain& toolchain) {
   std::vector<std::string> lines;
   for (const WheelToolchain* wheel : toolchain.missing())
     lines.push_back(say("{} MB: {}", wheel->download() / 1000000,
@@ -359,8 +363,9 @@ std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapsho
   return lines;
 }
 
-Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                const Cache& cache, const ToolchainRequest& wish, Toolchain& toolchain) {
+Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot,
+                                const module::TargetRequest& request, const compile::Cache& cache,
+                                const ToolchainRequest& wish, Toolchain& toolchain) {
   const auto missing = toolchain.missing();
   if (missing.empty()) return {};
   for (const WheelToolchain* wheel : missing)
@@ -377,4 +382,4 @@ std::unique_ptr<DeviceCompiler> make_compiler(const Candidate& candidate) {
   return std::make_unique<NvrtcCompiler>(candidate.nvrtc);
 }
 
-}  // namespace scankit
+}  // namespace scankit::toolchain

@@ -14,11 +14,11 @@
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::toolchain {
 namespace {
 
 // A toolkit of scripts and empty files, which answers as nvcc does.
-class FindNvcc : public PythonTree {
+class FindNvcc : public probes::PythonTree {
  protected:
   FindNvcc() : cache(at("cache")) { host_.variables["PATH"] = at("path"); }
   void toolkit(const std::string& root, const std::string& version = "13.0.88",
@@ -44,7 +44,7 @@ class FindNvcc : public PythonTree {
     return nvcc;
   }
   static std::string told(const Error& error) { return english(error.message) + "; " + english(error.hint); }
-  Cache cache;
+  compile::Cache cache;
 };
 
 TEST_F(FindNvcc, KnowsWhatItIsAndWhatItTakes) {
@@ -174,7 +174,7 @@ TEST(CubinAbis, AreThoseOfTheRelease) {
 TEST(DriverFit, IsWhatTheDriverReads) {
   const auto driver = [](const char* version) { return Probed<Driver>::of({.version = version}); };
   const auto why = [&](const char* version, const char* release, const char* target) {
-    return driver_fit(driver(version), release, parse_targets(target)->list);
+    return driver_fit(driver(version), release, module::parse_targets(target)->list);
   };
   EXPECT_EQ(why("580.95.05", "13.0", "sm_90").why, "");
   EXPECT_EQ(why("550.54.15", "12.9", "sm_90").why, "");
@@ -183,7 +183,7 @@ TEST(DriverFit, IsWhatTheDriverReads) {
   EXPECT_NE(why("575.51.03", "13.0", "sm_90").why, "");
   EXPECT_TRUE(why("535.54.03", "12.9", "compute_75").refused);
   EXPECT_EQ(why("535.54.03", "12.1", "compute_75").why, "");
-  EXPECT_EQ(driver_fit(Probed<Driver>::absent("none"), "13.0", parse_targets("sm_90")->list).why, "");
+  EXPECT_EQ(driver_fit(Probed<Driver>::absent("none"), "13.0", module::parse_targets("sm_90")->list).why, "");
 }
 
 TEST(Release, HoldsEveryArchitectureOnceFromTheCompilerThatSuitsIt) {
@@ -191,8 +191,8 @@ TEST(Release, HoldsEveryArchitectureOnceFromTheCompilerThatSuitsIt) {
   for (const WheelToolchain& toolchain : wheel_toolchains())
     for (const unsigned sm : toolchain.archs)
       if (sm >= 60 && sm != 101) known.insert(sm);  // 101 is what CUDA 13 calls 110
-  for (const ReleasePart& part : release_parts())
-    for (const Target& target : part.targets) {
+  for (const module::ReleasePart& part : module::release_parts())
+    for (const module::Target& target : part.targets) {
       const bool fresh = target.ptx || given.insert(target.sm).second;
       EXPECT_TRUE(fresh) << target.name() << " twice";
       const std::string expected = target.ptx         ? "nvrtc-12.1.105"
@@ -203,16 +203,16 @@ TEST(Release, HoldsEveryArchitectureOnceFromTheCompilerThatSuitsIt) {
       EXPECT_EQ(part.toolchain, expected) << target.name();
     }
   EXPECT_EQ(given, known);
-  EXPECT_EQ(release_parts().back().targets.at(0).name(), "compute_80");
+  EXPECT_EQ(module::release_parts().back().targets.at(0).name(), "compute_80");
 }
 
 // With what this machine has.
 class ChooseToolchain : public testing::Test {
  protected:
   TemporaryDirectory folder = TemporaryDirectory::create("choose").value();
-  Cache cache{folder.path()};
+  compile::Cache cache{folder.path()};
   std::unique_ptr<Host> host = make_real_host();
-  TargetRequest list(const std::string& text) { return parse_targets(text).value(); }
+  module::TargetRequest list(const std::string& text) { return module::parse_targets(text).value(); }
 };
 
 TEST_F(ChooseToolchain, FetchesNothingUnasked) {
@@ -308,36 +308,37 @@ TEST_F(ChooseToolchain, TakesWhatTheDriverReads) {
 // The same source by nvcc: every unit's image is what NVRTC's is to the readers.
 TEST_F(ChooseToolchain, NvccMakesWhatNvrtcMakes) {
   Snapshot snapshot;
-  snapshot.toolkits = probe_toolkits(*host);
+  snapshot.toolkits = probes::probe_toolkits(*host);
   const auto toolchain =
       choose_toolchain(*host, snapshot, list("sm_90,compute_75"), cache, {.asked = "nvcc"});
   if (!toolchain) GTEST_SKIP() << english(toolchain.error().message);
   const auto compiler = make_compiler(toolchain->compilers[0]);
-  CompileRequest request;
+  compile::CompileRequest request;
   request.source = "extern \"C\" __global__ void scale(float* p) { p[threadIdx.x] *= SCALE; }\n";
   request.units = {{"twice", {"-DSCALE=2.f"}}};
   request.targets = toolchain->choice.targets;
   request.compiler = compiler.get();
   request.cache = &cache;
-  const auto made = compile_units(request);
+  const auto made = compile::compile_units(request);
   ASSERT_TRUE(made) << english(made.error().message);
-  const auto cubin = cubin_facts((*made)[0].bytes);
+  const auto cubin = elf::cubin_facts((*made)[0].bytes);
   ASSERT_TRUE(cubin);
   EXPECT_EQ(cubin->sm, 90u);
   EXPECT_EQ(cubin->abi_version, cubin_abi_of((*made)[0].compiler, 90));
   EXPECT_EQ((*made)[1].bytes.back(), '\0');
-  EXPECT_EQ(ptx_facts((*made)[1].bytes)->sm, 75u);
-  const auto again = compile_units(request);
+  EXPECT_EQ(elf::ptx_facts((*made)[1].bytes)->sm, 75u);
+  const auto again = compile::compile_units(request);
   ASSERT_TRUE(again);
   EXPECT_TRUE((*again)[0].from_cache);
-  EXPECT_NE(KeyMaker(request).key(request.units[0], request.targets[0]).text().find("host compiler: "),
-            std::string::npos);
+  EXPECT_NE(
+      compile::KeyMaker(request).key(request.units[0], request.targets[0]).text().find("host compiler: "),
+      std::string::npos);
   request.units = {{"broken", {}}};
-  const auto failed = compile_units(request);
+  const auto failed = compile::compile_units(request);
   ASSERT_FALSE(failed);
   EXPECT_NE(english(failed.error().message).find("source.cu(1): error"), std::string::npos)
       << english(failed.error().message);
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::toolchain

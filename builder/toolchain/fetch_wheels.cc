@@ -19,7 +19,7 @@
 #include "doctor/base/say.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::toolchain {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,13 +28,13 @@ constexpr auto kFetchTimeout = std::chrono::minutes(60);
 
 // Where compilers are kept. Without a cache that is a directory that lives as long as this process, since a
 // compiler runs from where it is. "" if no directory can be made.
-std::string toolchains_folder(const Cache& cache) {
+std::string toolchains_folder(const compile::Cache& cache) {
   if (!cache.folder().empty()) return cache.folder() + "/toolchains";
   static const auto ours = TemporaryDirectory::create("scankit-toolchains");
   return ours ? ours->path() : "";
 }
 
-std::string place_of(const Cache& cache, const WheelToolchain& toolchain) {
+std::string place_of(const compile::Cache& cache, const WheelToolchain& toolchain) {
   return toolchains_folder(cache) + "/" + toolchain.id;
 }
 
@@ -134,8 +134,8 @@ Result<void> check_files(const Host& host, const std::string& folder, const Whee
 }
 
 // The key of a check of the files: it is valid as long as sizes, times and inodes stay the same.
-Key identity_of(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
-  Key key;
+compile::Key identity_of(const Host& host, const std::string& folder, const WheelToolchain& toolchain) {
+  compile::Key key;
   key.add("format", "checked-wheels-2");
   for (const WheelPin& wheel : toolchain.wheels)
     for (const Recorded& file : recorded_files(host, folder, wheel)) {
@@ -179,7 +179,7 @@ class Watch {
 
  private:
   void run() {
-    Progress progress(say("downloading {}", request_.toolchain->id));
+    report::Progress progress(say("downloading {}", request_.toolchain->id));
     const std::uint64_t most = request_.toolchain->download() + request_.toolchain->unpacked;
     std::uint64_t have = 0;
     for (unsigned looks = 0; !stop_; ++looks) {
@@ -198,7 +198,7 @@ class Watch {
 };
 
 // The last line that an installer prints is its reason; lines that name an error become the hint.
-Error installer_failure(const FetchRequest& request, const InstallerCommand& command,
+Error installer_failure(const FetchRequest& request, const installer::InstallerCommand& command,
                         const ProcessResult& ran) {
   std::string useful, last;
   std::istringstream lines(ran.err.empty() ? ran.out : ran.err);
@@ -210,7 +210,7 @@ Error installer_failure(const FetchRequest& request, const InstallerCommand& com
   }
   const std::string why = ran.timed_out ? say("it took longer than an hour") : last.substr(0, 400);
   return {Errc::ToolFailed, message("{} could not be downloaded: {}", request.toolchain->requirements(), why),
-          message("the command was: {}\n{}", shown(command), useful)};
+          message("the command was: {}\n{}", installer::shown(command), useful)};
 }
 
 // Room for the download and for two unpacked copies.
@@ -260,7 +260,8 @@ Result<void> unpack_wheels(const FetchRequest& request, const std::string& stagi
   const std::string list = staging + "/requirements.txt", temporary = staging + "/tmp";
   SCANKIT_CHECK(make_directories(temporary));
   SCANKIT_CHECK(write_file_atomically(list, requirement_lines(*request.toolchain)));
-  const InstallerCommand command = unpack_command(request.downloader, list, staging + "/tree");
+  const installer::InstallerCommand command =
+      installer::unpack_command(request.downloader, list, staging + "/tree");
   ProcessRequest process;
   process.argv = command.argv;
   process.timeout = kFetchTimeout;
@@ -290,31 +291,31 @@ void remove_leftovers(const std::string& folder) {
 
 }  // namespace
 
-std::string fetched_folder(const Host& host, const Cache& cache, const WheelToolchain& toolchain) {
+std::string fetched_folder(const Host& host, const compile::Cache& cache, const WheelToolchain& toolchain) {
   if (toolchains_folder(cache).empty()) return "";
   const std::string folder = place_of(cache, toolchain);
   if (!holds_every_wheel(host, folder, toolchain) || !check_all_private(host, folder, toolchain)) return "";
-  const Key key = identity_of(host, folder, toolchain);
+  const compile::Key key = identity_of(host, folder, toolchain);
   if (cache.find(key)) return folder;
   if (!check_files(host, folder, toolchain)) return "";
   (void)cache.store(key, std::string("checked ").append(toolchain.id), "ok");
   return folder;
 }
 
-std::string shown_fetch(const Cache& cache, const FetchRequest& request) {
-  if (request.downloader.kind == Installer::Kind::None) return "scankit-fetch";
+std::string shown_fetch(const compile::Cache& cache, const FetchRequest& request) {
+  if (request.downloader.kind == installer::Installer::Kind::None) return "scankit-fetch";
   const std::string place = place_of(cache, *request.toolchain);
   std::string text;
-  for (const std::string& word : unpack_command(request.downloader, "", place).argv) {
+  for (const std::string& word : installer::unpack_command(request.downloader, "", place).argv) {
     if (word == "--require-hashes") break;
     text += (text.empty() ? "" : " ") + word;
   }
   return text + " " + request.toolchain->requirements();
 }
 
-Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchRequest& request) {
+Result<void> fetch_wheels(const Host& host, const compile::Cache& cache, const FetchRequest& request) {
   const WheelToolchain& toolchain = *request.toolchain;
-  if (request.downloader.kind == Installer::Kind::None && !request.otherwise)
+  if (request.downloader.kind == installer::Installer::Kind::None && !request.otherwise)
     return Error{Errc::NotFound,
                  message("{} cannot be downloaded: {}", toolchain.requirements(), request.downloader.why),
                  request.downloader.instead};
@@ -337,7 +338,7 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   if (request.progress)
     request.progress(say("downloading {} ({} MB): {}", toolchain.id, toolchain.download() / 1000000,
                          shown_fetch(cache, request)));
-  if (request.downloader.kind == Installer::Kind::None) {
+  if (request.downloader.kind == installer::Installer::Kind::None) {
     SCANKIT_CHECK(request.otherwise(toolchain.wheels, tree));
   } else {
     SCANKIT_CHECK(unpack_wheels(request, staging.path));
@@ -352,4 +353,4 @@ Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchReque
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::toolchain

@@ -11,7 +11,7 @@
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/python/python.h"
 
-namespace scankit {
+namespace scankit::toolchain {
 namespace {
 
 // Majors, as in HostCompilerRange.
@@ -81,7 +81,7 @@ HostCompilerRange host_compiler_range(const Host& host, const std::vector<std::s
     const auto text = host.read_file(path, kLimit);
     if (!text) continue;
     BuildTools tools;
-    read_limits(*text, tools);
+    preflight::read_limits(*text, tools);
     if (tools.gcc_max != 0) return {tools.gcc_max, tools.clang_min, tools.clang_max, path};
   }
   for (const Row& row : kRows)
@@ -109,9 +109,9 @@ std::vector<Compiler> find_host_compilers(const Host& host) {
     const auto real = host.realpath(path);
     // A launcher (ccache's links) is not the compiler itself, and root starts nobody else's.
     if (!real || !host.is_program(*real) || path_basename(*real).find("cache") != std::string::npos ||
-        foreign_to_root(host, *real) || !seen.insert(*real).second)
+        probes::foreign_to_root(host, *real) || !seen.insert(*real).second)
       continue;
-    compilers.push_back(describe_compiler(host, path));
+    compilers.push_back(probes::describe_compiler(host, path));
   }
   return compilers;
 }
@@ -134,4 +134,4 @@ Result<Compiler> choose_host_compiler(const std::vector<Compiler>& compilers, co
                fix};
 }
 
-}  // namespace scankit
+}  // namespace scankit::toolchain

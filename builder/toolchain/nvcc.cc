@@ -11,7 +11,7 @@
 #include "doctor/preflight/probes/sources.h"
 #include "doctor/probes/python/python.h"
 
-namespace scankit {
+namespace scankit::toolchain {
 namespace {
 
 // C++17, the least that the device code needs, is nvcc's from 11.0 on (its release notes).
@@ -130,9 +130,9 @@ Result<std::string> list_archs(const Nvcc& nvcc) {
 
 // The memo in the cache is a hash over all files, the version, and the list of architectures, a line each. It
 // is valid for exactly these files: size, time and inode of each are in its key.
-Result<void> ask_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc,
+Result<void> ask_nvcc(const Host& host, const compile::Cache& cache, Nvcc& nvcc,
                       const std::vector<std::string>& files) {
-  Key key;
+  compile::Key key;
   for (const std::string& path : files) {
     SCANKIT_TRY(const FileInfo info, host.stat(path));
     key.add("file", path);
@@ -232,10 +232,10 @@ std::vector<Nvcc> find_nvcc(const Host& host, const Snapshot& snapshot,
   return found;
 }
 
-Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc) {
+Result<void> identify_nvcc(const Host& host, const compile::Cache& cache, Nvcc& nvcc) {
   SCANKIT_TRY(std::vector<std::string> files, programs_of(host, nvcc));
   for (const std::string& file : files)
-    if (const auto foreign = foreign_to_root(host, file))
+    if (const auto foreign = probes::foreign_to_root(host, file))
       return Error{Errc::PermissionDenied,
                    message("{} belongs to user {}, and running it would run that user's code as root",
                            foreign->path, foreign->uid),
@@ -250,7 +250,7 @@ Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc) {
   return {};
 }
 
-Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const Cache& cache,
+Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const compile::Cache& cache,
                            const std::string& major) {
   Message lacking;
   Error last{Errc::NotFound, "", ""};
@@ -328,7 +328,7 @@ const std::vector<std::string>& NvccCompiler::common_flags() const {
   return release_major(nvcc_.version) >= 12 && release_major(nvcc_.host.version) >= 10 ? newer : older;
 }
 
-void NvccCompiler::add_inputs(Key& key) const {
+void NvccCompiler::add_inputs(compile::Key& key) const {
   key.add("host compiler", nvcc_.host.kind + " " + nvcc_.host.version);
 }
 
@@ -362,4 +362,4 @@ Result<ProcessResult> NvccCompiler::compile(const Job& job) const {
   return ran;
 }
 
-}  // namespace scankit
+}  // namespace scankit::toolchain

@@ -11,7 +11,7 @@
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/probes/python/python.h"
 
-namespace scankit {
+namespace scankit::toolchain {
 namespace {
 
 // Accepts libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so.11.2, and torch's own libnvrtc-672ee683.so.11.2.
@@ -96,8 +96,8 @@ Result<std::vector<unsigned>> parse_numbers(const std::string& text) {
 }
 
 // The key of the memo: it is valid as long as the files are the same.
-Result<Key> file_identity(const Host& host, const Nvrtc& nvrtc) {
-  Key key;
+Result<compile::Key> file_identity(const Host& host, const Nvrtc& nvrtc) {
+  compile::Key key;
   for (const std::string& path : {nvrtc.path, nvrtc.builtins}) {
     if (path.empty()) continue;
     SCANKIT_TRY(const FileInfo info, host.stat(path));
@@ -125,7 +125,7 @@ bool from_memo(const std::string& memo, Nvrtc& nvrtc) {
 // Loading a library runs its code.
 Result<void> may_load(const Host& host, const Nvrtc& nvrtc) {
   for (const std::string& path : {path_dirname(nvrtc.path), nvrtc.path, nvrtc.builtins})
-    if (const auto foreign = foreign_to_root(host, path))
+    if (const auto foreign = probes::foreign_to_root(host, path))
       return Error{Errc::PermissionDenied,
                    message("{} belongs to user {}, and loading it would run that user's code as root",
                            foreign->path, foreign->uid),
@@ -157,9 +157,9 @@ std::vector<Nvrtc> nvrtc_at(const Host& host, const std::string& path, const std
   return found;
 }
 
-Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc) {
+Result<void> identify(const Host& host, const compile::Cache& cache, Nvrtc& nvrtc) {
   SCANKIT_CHECK(may_load(host, nvrtc));
-  SCANKIT_TRY(const Key key, file_identity(host, nvrtc));
+  SCANKIT_TRY(const compile::Key key, file_identity(host, nvrtc));
   if (const auto memo = cache.find(key); memo && from_memo(*memo, nvrtc)) return {};
   std::vector<std::string> args = {"nvrtc-info", "--lib", nvrtc.path};
   if (!nvrtc.builtins.empty()) args.insert(args.end(), {"--builtins", nvrtc.builtins});
@@ -195,7 +195,9 @@ const std::vector<std::string>& NvrtcCompiler::common_flags() const {
   return nvrtc_.version.starts_with("11.") ? older : flags;
 }
 
-void NvrtcCompiler::add_inputs(Key& key) const { key.add("helper", sha256_hex(gpu_helper_program())); }
+void NvrtcCompiler::add_inputs(compile::Key& key) const {
+  key.add("helper", sha256_hex(gpu_helper_program()));
+}
 
 Result<ProcessResult> NvrtcCompiler::compile(const Job& job) const {
   std::vector<std::string> args = {
@@ -217,7 +219,7 @@ unsigned cubin_abi_of(const std::string& release, unsigned sm) {
 }
 
 bool ptx_fits(const std::string& isa, const std::string& release) {
-  const auto wanted = cuda_of_ptx(isa), made_by = Version::parse(release);
+  const auto wanted = knowledge::cuda_of_ptx(isa), made_by = Version::parse(release);
   return wanted && made_by && *wanted <= *made_by;
 }
 
@@ -241,18 +243,18 @@ std::string text_of(const Version& version) {
 }  // namespace
 
 DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
-                     const std::vector<Target>& targets) {
+                     const std::vector<module::Target>& targets) {
   const auto here = driver_version(driver), made_by = Version::parse(release);
   if (!here || !made_by) return {};
-  for (const Target& target : targets) {
+  for (const module::Target& target : targets) {
     if (target.ptx) {
       // A driver translates the PTX of its own CUDA release and of older ones.
-      const auto cuda = cuda_of_driver(*here);
+      const auto cuda = knowledge::cuda_of_driver(*here);
       if (cuda && !cuda->or_newer && *made_by > cuda->cuda && made_by->part(0) >= cuda->cuda.part(0))
         return {say("driver {} does not support the PTX of CUDA {}", text_of(*here), release), true};
       continue;
     }
-    const auto drivers = drivers_of_cubin_abi(cubin_abi_of(release, target.sm), target.sm);
+    const auto drivers = knowledge::drivers_of_cubin_abi(cubin_abi_of(release, target.sm), target.sm);
     if (!drivers || *here >= drivers->reads) continue;
     return {say("code built by CUDA {} for {} needs driver {} or newer; installed: {}", release,
                 target.name(), drivers->reads_text, text_of(*here)),
@@ -350,4 +352,4 @@ const WheelToolchain& wheel_toolchain(const std::string& id) {
   return *std::find_if(all.begin(), all.end(), [&](const WheelToolchain& one) { return one.id == id; });
 }
 
-}  // namespace scankit
+}  // namespace scankit::toolchain

@@ -15,7 +15,7 @@
 #include "doctor/model/snapshot.h"
 
 // The compilers of device code: found, never assumed, and one chosen among them.
-namespace scankit {
+namespace scankit::toolchain {
 
 // One library. find_nvrtc() fills the paths and the origin; identify() fills the rest.
 struct Nvrtc {
@@ -35,7 +35,7 @@ std::vector<Nvrtc> nvrtc_at(const Host& host, const std::string& path, const std
 
 // Asks the library for version and architectures, in a child, and hashes it. The answer is kept in the cache,
 // keyed by the files' sizes and times. As root, another user's library is not loaded.
-Result<void> identify(const Host& host, const Cache& cache, Nvrtc& nvrtc);
+Result<void> identify(const Host& host, const compile::Cache& cache, Nvrtc& nvrtc);
 
 // One compile unit: a kernel instance, chosen by its flags from the one source text.
 struct Unit {
@@ -51,7 +51,7 @@ class DeviceCompiler {
   // One call of compile(). The pointers outlive it.
   struct Job {
     const Unit* unit = nullptr;
-    const Target* target = nullptr;
+    const module::Target* target = nullptr;
     std::string source;  // the file to read, absolute
     std::string out;     // the file to write, in the same folder
     std::chrono::milliseconds timeout{0};
@@ -66,7 +66,7 @@ class DeviceCompiler {
   virtual const std::vector<std::string>& common_flags() const = 0;
   // Adds the inputs that only this compiler has; KeyMaker::key() adds those of all compilers. An input that
   // is left out here makes the cache return stale code.
-  virtual void add_inputs(Key& key) const = 0;
+  virtual void add_inputs(compile::Key& key) const = 0;
   // Runs the compiler. A child that fails is a result and not an Error; its `err` then has the useful lines
   // of the compiler's log, errors first.
   virtual Result<ProcessResult> compile(const Job& job) const = 0;
@@ -81,7 +81,7 @@ class NvrtcCompiler final : public DeviceCompiler {
   std::string sha256() const override { return nvrtc_.sha256; }
   std::string said() const override;
   const std::vector<std::string>& common_flags() const override;
-  void add_inputs(Key& key) const override;
+  void add_inputs(compile::Key& key) const override;
   Result<ProcessResult> compile(const Job& job) const override;
 
  private:
@@ -104,7 +104,7 @@ struct DriverFit {
   bool refused = false;  // it certainly does not; false with a `why`: not promised
 };
 DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
-                     const std::vector<Target>& targets);
+                     const std::vector<module::Target>& targets);
 
 // One wheel, pinned twice: the file that the index delivers, and the files that it unpacks to.
 struct WheelPin {
@@ -178,10 +178,10 @@ Nvcc nvcc_at(const Host& host, const std::string& path, const std::string& origi
 // Asks it for version and architectures, in children, and looks for everything that a compilation needs. The
 // Error names what is missing and how to get it. The answers are kept in the cache, keyed by the files'
 // sizes and times.
-Result<void> identify_nvcc(const Host& host, const Cache& cache, Nvcc& nvcc);
+Result<void> identify_nvcc(const Host& host, const compile::Cache& cache, Nvcc& nvcc);
 
 // For the torch flavor: the first of a CUDA major ("13") that can be used, or why there is none.
-Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const Cache& cache,
+Result<Nvcc> nvcc_of_major(const Host& host, const Snapshot& snapshot, const compile::Cache& cache,
                            const std::string& major);
 
 // nvcc as a child. The Nvcc must have passed identify_nvcc(), which also chose the host compiler.
@@ -193,7 +193,7 @@ class NvccCompiler final : public DeviceCompiler {
   std::string sha256() const override { return nvcc_.sha256; }
   std::string said() const override;
   const std::vector<std::string>& common_flags() const override;
-  void add_inputs(Key& key) const override;
+  void add_inputs(compile::Key& key) const override;
   Result<ProcessResult> compile(const Job& job) const override;
 
  private:
@@ -206,7 +206,7 @@ class NvccCompiler final : public DeviceCompiler {
 // of this must hold: the RECORD of each wheel is the pinned one, every file has the hash that RECORD
 // names, and only this user or root can have written there. Files are hashed again if a size, a time or an
 // inode has changed.
-std::string fetched_folder(const Host& host, const Cache& cache, const WheelToolchain& toolchain);
+std::string fetched_folder(const Host& host, const compile::Cache& cache, const WheelToolchain& toolchain);
 
 // The way for machines with neither uv nor pip: unpacks the wheels into `folder`. Empty: there is none.
 using WheelFetcher =
@@ -215,15 +215,15 @@ using WheelFetcher =
 // What to fetch, and by what: `downloader`, or `otherwise` if its kind is None.
 struct FetchRequest {
   const WheelToolchain* toolchain = nullptr;
-  Installer downloader;
+  installer::Installer downloader;
   WheelFetcher otherwise;  // for a downloader of kind None
   std::function<void(const std::string&)> progress;
 };
 // The command that brings it, for the plan. `cache` only gives the destination.
-std::string shown_fetch(const Cache& cache, const FetchRequest& request);
+std::string shown_fetch(const compile::Cache& cache, const FetchRequest& request);
 // Fetches into a directory aside, checks it, and renames it into place, so that a fetch that is killed, or a
 // second one at the same time, leaves nothing incomplete.
-Result<void> fetch_wheels(const Host& host, const Cache& cache, const FetchRequest& request);
+Result<void> fetch_wheels(const Host& host, const compile::Cache& cache, const FetchRequest& request);
 
 // Which compiler makes the device code (ARCHITECTURE.md, decision 12): an NVRTC that is here, torch's first;
 // one that was fetched before; an nvcc that is here; with consent, an NVRTC wheel.
@@ -252,16 +252,17 @@ struct Candidate {
 // Every compiler that the request admits, in the order in which they are tried. Files only: nothing is
 // started and no version is known yet, except for wheels.
 Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot& snapshot,
-                                               const ToolchainRequest& wish, const Cache& cache);
+                                               const ToolchainRequest& wish, const compile::Cache& cache);
 // Asks a compiler for its version and architectures. An Error means that it cannot be used at all.
-Result<void> identify(const Host& host, const Cache& cache, Candidate& candidate);
+Result<void> identify(const Host& host, const compile::Cache& cache, Candidate& candidate);
 // Identifies the candidate and says what it would make of the request.
-Result<TargetChoice> judge(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                           const Cache& cache, Candidate& candidate);
+Result<module::TargetChoice> judge(const Host& host, const Snapshot& snapshot,
+                                   const module::TargetRequest& request, const compile::Cache& cache,
+                                   Candidate& candidate);
 
 // The compilers of a build, and which of them makes which target.
 struct Toolchain {
-  TargetChoice choice;
+  module::TargetChoice choice;
   std::vector<Candidate> compilers;  // those that are used
   std::vector<std::size_t> made_by;  // of choice.targets, in their order: which of `compilers`
   std::vector<const WheelToolchain*> missing() const;  // those of them that must be fetched first
@@ -269,18 +270,20 @@ struct Toolchain {
 };
 // The first compiler that can make what is asked, or several that can together. The Error says what was
 // looked for and what each one lacked. Downloads nothing: with may_download, missing() says what to fetch.
-Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                   const Cache& cache, const ToolchainRequest& wish = {});
+Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot,
+                                   const module::TargetRequest& request, const compile::Cache& cache,
+                                   const ToolchainRequest& wish = {});
 // The commands that complete_toolchain() would run.
-std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapshot, const Cache& cache,
-                                       const Toolchain& toolchain);
+std::vector<std::string> shown_fetches(const Host& host, const Snapshot& snapshot,
+                                       const compile::Cache& cache, const Toolchain& toolchain);
 // Fetches what is missing and chooses again. Does nothing if nothing is missing.
-Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot, const TargetRequest& request,
-                                const Cache& cache, const ToolchainRequest& wish, Toolchain& toolchain);
+Result<void> complete_toolchain(const Host& host, const Snapshot& snapshot,
+                                const module::TargetRequest& request, const compile::Cache& cache,
+                                const ToolchainRequest& wish, Toolchain& toolchain);
 
 // "no compiler here": where was looked, and how to get one.
 Error no_toolchain(const Snapshot& snapshot);
 
 std::unique_ptr<DeviceCompiler> make_compiler(const Candidate& candidate);
 
-}  // namespace scankit
+}  // namespace scankit::toolchain

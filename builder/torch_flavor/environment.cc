@@ -12,7 +12,7 @@
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/machine/system.h"
 
-namespace scankit {
+namespace scankit::torch_flavor {
 namespace {
 
 // g++ 12 peaks at 0.58 GB with the headers of torch 2.11 and at 0.93 GB with those of 2.15.
@@ -118,7 +118,7 @@ BuildTools tools_of(const Host& host, const Snapshot& snapshot) {
   asked.sources = Probed<SourceTree>::of({});
   asked.sources.value.folder = "/dev/null";
   asked.sources.value.build_file = "setup.py";
-  return probe_build_tools(host, asked).value;
+  return preflight::probe_build_tools(host, asked).value;
 }
 
 }  // namespace
@@ -167,7 +167,7 @@ Result<TorchEnvironment> torch_environment(const Host& host, const Snapshot& sna
   SCANKIT_TRY(found.compiler,
               choose_cxx_compiler(host, snapshot, {torch.cxx_standard, tools.gcc_min, torch.string_abi}));
   Probed<Memory> memory = snapshot.memory;
-  if (memory.present()) memory.value.available = free_memory(host, memory.value);
+  if (memory.present()) memory.value.available = compile::free_memory(host, memory.value);
   if (auto room = evaluate_resources(memory, tools.places); !room) found.no_room = room.error();
   return found;
 }
@@ -198,7 +198,7 @@ Error newer_runtime(const std::string& path, const UnmetVersion& unmet, const To
 // Binds every undefined symbol and version as the loader would after `import torch`.
 Result<void> check_resolution(const Host& host, const Snapshot& snapshot, const TorchEnvironment& environment,
                               Extension& copy) {
-  ExtensionResolver resolver(host, snapshot);
+  probes::ExtensionResolver resolver(host, snapshot);
   if (!resolver.failure().empty()) return broken_torch_module(copy.path, tr(resolver.failure()), report_it());
   resolver.resolve(copy);
   if (!copy.resolved) return broken_torch_module(copy.path, tr(copy.resolution_note), report_it());
@@ -224,7 +224,7 @@ Result<void> assert_torch_module(const Host& host, const Snapshot& snapshot,
   Extension copy;
   copy.path = copy.real_path = path;
   copy.module = module;
-  const auto library = inspect_file(host, copy);
+  const auto library = probes::inspect_file(host, copy);
   if (!library) return broken_torch_module(path, tr(copy.file_detail), report_it());
   for (const std::string& needed : copy.needed)
     if (std::find(kAllowed.begin(), kAllowed.end(), needed) == kAllowed.end())
@@ -236,4 +236,4 @@ Result<void> assert_torch_module(const Host& host, const Snapshot& snapshot,
   return check_resolution(host, snapshot, environment, copy);
 }
 
-}  // namespace scankit
+}  // namespace scankit::torch_flavor

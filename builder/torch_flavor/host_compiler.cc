@@ -11,7 +11,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/probes/python/python.h"
 
-namespace scankit {
+namespace scankit::torch_flavor {
 namespace {
 
 // A name with a slash is a path; any other is looked up on PATH. "" if there is no such program.
@@ -75,7 +75,7 @@ Result<ProcessResult> ask_compiler(const CxxCompiler& compiler, const CxxDemand&
 // Runs the compiler and judges its answer; as root, another user's compiler is not run.
 Result<void> examine(const Host& host, const CxxDemand& demand, CxxCompiler& compiler) {
   const std::string& path = compiler.argv.front();
-  if (const auto foreign = foreign_to_root(host, path))
+  if (const auto foreign = probes::foreign_to_root(host, path))
     return Error{
         Errc::PermissionDenied,
         message("{} belongs to user {}, and root would run that user's code", foreign->path, foreign->uid),
@@ -188,4 +188,4 @@ Result<CxxCompiler> choose_cxx_compiler(const Host& host, const Snapshot& snapsh
                how_to_get_one(demand)};
 }
 
-}  // namespace scankit
+}  // namespace scankit::torch_flavor

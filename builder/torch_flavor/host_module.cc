@@ -22,7 +22,7 @@ SCANKIT_EMBEDDED(scankit_torch_source);
 SCANKIT_EMBEDDED(scankit_torch_entries);
 SCANKIT_EMBEDDED(scankit_torch_parts);
 
-namespace scankit {
+namespace scankit::torch_flavor {
 namespace {
 
 constexpr auto kTimeout = std::chrono::minutes(10);
@@ -70,7 +70,7 @@ void add_folders(const TorchEnvironment& environment, Words& argv) {
 }
 
 // The inputs that are known before the compilation; both keys have them.
-void add_inputs(const HostModuleRequest& request, Key& key) {
+void add_inputs(const HostModuleRequest& request, compile::Key& key) {
   const TorchEnvironment& environment = *request.environment;
   key.add("binding source", sha256_hex(request.parts.source));
   key.add("torch", environment.torch_version);
@@ -83,8 +83,8 @@ void add_inputs(const HostModuleRequest& request, Key& key) {
 }
 
 // The key of the list of headers. The directories are part of it, since the list has absolute paths.
-Key key_of_headers(const HostModuleRequest& request) {
-  Key key;
+compile::Key key_of_headers(const HostModuleRequest& request) {
+  compile::Key key;
   key.add("format", "torch-headers-1");
   add_inputs(request, key);
   key.add("folders", request.environment->torch_folder + " " + request.environment->python_include);
@@ -101,8 +101,8 @@ std::string headers_digest(const TorchEnvironment& environment, const std::strin
 }
 
 // The key of the linked module. `headers`: a list as headers_now() makes it.
-Key whole_key(const HostModuleRequest& request, const std::string& headers) {
-  Key key;
+compile::Key whole_key(const HostModuleRequest& request, const std::string& headers) {
+  compile::Key key;
   key.add("format", "torch-host-module-1");
   key.add("module", request.module);
   add_inputs(request, key);
@@ -266,11 +266,11 @@ std::optional<std::string> find_cached(const HostModuleRequest& request, std::st
   }
   const auto last = request.cache->last_inputs(slot);
   if (!last) return std::nullopt;
-  Inputs old = parse_inputs(*last), fresh = whole_key(request, headers).inputs();
+  compile::Inputs old = compile::parse_inputs(*last), fresh = whole_key(request, headers).inputs();
   // Without a list of headers for this compiler and torch, the label "headers" says nothing.
   const auto is_headers = [](const auto& input) { return input.first == "headers"; };
   if (headers.empty()) std::erase_if(old, is_headers), std::erase_if(fresh, is_headers);
-  for (const std::string& change : changes_in_words(old, fresh))
+  for (const std::string& change : compile::changes_in_words(old, fresh))
     tell_progress(request, say("the binding is compiled again: {}", change));
   return std::nullopt;
 }
@@ -278,9 +278,12 @@ std::optional<std::string> find_cached(const HostModuleRequest& request, std::st
 }  // namespace
 
 const TorchParts& torch_parts() {
-  static const std::string source = decompress_embedded(scankit_torch_source, scankit_torch_source_end);
-  static const std::string entries = decompress_embedded(scankit_torch_entries, scankit_torch_entries_end);
-  static const std::string archive = decompress_embedded(scankit_torch_parts, scankit_torch_parts_end);
+  static const std::string source =
+      module::decompress_embedded(scankit_torch_source, scankit_torch_source_end);
+  static const std::string entries =
+      module::decompress_embedded(scankit_torch_entries, scankit_torch_entries_end);
+  static const std::string archive =
+      module::decompress_embedded(scankit_torch_parts, scankit_torch_parts_end);
   static const TorchParts parts = {source, entries, archive};
   return parts;
 }
@@ -295,7 +298,7 @@ Result<HostModule> build_host_module(const HostModuleRequest& request) {
     module.from_cache = true;
   } else {
     if (request.environment->no_room) return *request.environment->no_room;
-    Progress progress;
+    report::Progress progress;
     progress.act(say("compiling the binding for torch {}", request.environment->torch_version), kTimeout);
     SCANKIT_TRY(const auto folder, TemporaryDirectory::create("scankit-torch"));
     SCANKIT_TRY(module.bytes, Building(request, folder.path()).run(headers));
@@ -335,4 +338,4 @@ std::vector<std::string> dependencies_in(std::string_view makefile) {
   return files;
 }
 
-}  // namespace scankit
+}  // namespace scankit::torch_flavor

@@ -13,7 +13,7 @@
 
 // The user's C++ compiler, asked what it is before anything is built with it.
 
-namespace scankit {
+namespace scankit::torch_flavor {
 
 // What torch's headers and libraries demand of a compiler.
 struct CxxDemand {
@@ -71,14 +71,14 @@ const TorchParts& torch_parts();
 struct HostModuleRequest {
   std::string module;  // "selective_scan_cuda"
   const TorchEnvironment* environment = nullptr;
-  const Cache* cache = nullptr;
+  const compile::Cache* cache = nullptr;
   TorchParts parts;
   std::function<void(const std::string&)> progress;  // may be empty
 };
 
 struct HostModule {
-  std::string bytes;  // a shared library without device images
-  Inputs inputs;      // what it depends on
+  std::string bytes;       // a shared library without device images
+  compile::Inputs inputs;  // what it depends on
   bool from_cache = false;
 };
 
@@ -98,4 +98,4 @@ Result<void> assert_torch_module(const Host& host, const Snapshot& snapshot,
                                  const TorchEnvironment& environment, const std::string& module,
                                  const std::string& path);
 
-}  // namespace scankit
+}  // namespace scankit::torch_flavor

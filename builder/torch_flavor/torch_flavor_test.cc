@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scankit {
+namespace scankit::torch_flavor {
 namespace {
 
 std::string macros_of_gcc(const std::string& major, const std::string& cplusplus,
@@ -89,4 +89,4 @@ TEST(TorchEnvironment, RoomIsJudgedByWhatTheGroupMayTake) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::torch_flavor

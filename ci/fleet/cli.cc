@@ -83,20 +83,7 @@ std::string environment_value(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-}  // namespace scankit::fleet
-
-namespace scankit {
 namespace {
-
-// Not the whole namespace: fleet::Cause and fleet::Verdict have the names of the doctor's own types.
-using fleet::KubernetesOptions;
-using fleet::NodeOptions;
-using fleet::ReportOptions;
-using fleet::run_fleet;
-using fleet::run_kubernetes;
-using fleet::run_node;
-using fleet::run_report;
-using fleet::RunOptions;
 
 // What CLI11 does not see: the command behind "--", and the options for Slurm.
 struct Taken {
@@ -145,8 +132,8 @@ Taken take_words(std::vector<std::string>& words) {
   return taken;
 }
 
-void add_show(CLI::App& command, ShowOptions& options) {
-  add_report_options(command, options);
+void add_show(CLI::App& command, cli::ShowOptions& options) {
+  cli::add_report_options(command, options);
   command
       .add_option(
           "--fail-on", options.fail_on,
@@ -159,8 +146,8 @@ void add_show(CLI::App& command, ShowOptions& options) {
   command.add_flag("-v,--verbose", options.verbose, say("show the answer of every node"));
 }
 
-void check_show(const ShowOptions& options) {
-  if (const std::string clash = report_clash(options.reports, options.json); !clash.empty())
+void check_show(const cli::ShowOptions& options) {
+  if (const std::string clash = cli::report_clash(options.reports, options.json); !clash.empty())
     throw CLI::ValidationError(clash);
 }
 
@@ -289,4 +276,4 @@ void add_fleet_commands(CLI::App& app, int& exit_status, std::vector<std::string
   add_node(*command, exit_status, taken);
 }
 
-}  // namespace scankit
+}  // namespace scankit::fleet

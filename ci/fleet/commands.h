@@ -32,7 +32,7 @@ struct RunOptions {
   std::string expect;   // nodes in addition to those of the allocation
   std::string scankit;  // path of scankit on the nodes
   KubernetesOptions manifest;
-  ShowOptions show;
+  cli::ShowOptions show;
 };
 int run_fleet(const RunOptions& options);
 int run_kubernetes(const RunOptions& options);
@@ -53,14 +53,14 @@ int run_node(const NodeOptions& options);
 
 struct ReportOptions {
   std::string folder, expect;
-  ShowOptions show;
+  cli::ShowOptions show;
 };
 int run_report(const ReportOptions& options);
 
 Result<FleetReport> report_of(const std::string& folder, const std::vector<std::string>& expected = {});
 
 // Prints the answer, writes the reports, and returns the exit status that both come to.
-int tell(const FleetReport& report, const ShowOptions& options);
+int tell(const FleetReport& report, const cli::ShowOptions& options);
 
 // Which command a fleet runs, as scankit itself is called: "ci" gets its "run". An error names the possible.
 Result<std::vector<std::string>> checked_command(std::vector<std::string> command);
@@ -77,12 +77,8 @@ std::string fresh_id();
 // Of our own environment; "" where it is not set.
 std::string environment_value(const char* name);
 
-}  // namespace scankit::fleet
-
-namespace scankit {
-
 // scankit fleet ... `exit_status` is set when a command of these runs. `words`, the command line, loses those
 // that are for Slurm and for the nodes: CLI11 would take them for ours.
 void add_fleet_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words);
 
-}  // namespace scankit
+}  // namespace scankit::fleet

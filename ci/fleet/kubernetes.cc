@@ -118,7 +118,7 @@ std::string what_to_do(const RunOptions& options, const std::string& fleet) {
   const std::string file = options.out.empty() || options.out == "-" ? "FILE" : shell_quoted(options.out);
   std::string lines;
   // A line end in a name would end the comment, and the rest of the name be a part of the manifest.
-  const auto line = [&](const std::string& words) { lines += "# " + plain(words, false) + "\n"; };
+  const auto line = [&](const std::string& words) { lines += "# " + report::plain(words, false) + "\n"; };
   line(say("One result for each node, for: scankit fleet report DIR --expect @nodes"));
   line("  kubectl apply -f " + file);
   line("  kubectl get nodes -o name > nodes");
@@ -162,7 +162,7 @@ int run_kubernetes(const RunOptions& options) {
   const auto command = checked_command(options.command);
   const auto sound = command ? checked(options.manifest) : Result<void>(command.error());
   if (!sound) {
-    report_error(sound.error());
+    cli::report_error(sound.error());
     return kExitUsage;
   }
   const std::string text = kubernetes_manifest(options, *command, fresh_id());
@@ -172,8 +172,8 @@ int run_kubernetes(const RunOptions& options) {
   }
   const auto written = write_output(options.out, text);
   if (written) return kExitClean;
-  report_error(written.error());
-  return exit_status_of(written.error());
+  cli::report_error(written.error());
+  return cli::exit_status_of(written.error());
 }
 
 }  // namespace scankit::fleet

@@ -290,7 +290,7 @@ int exit_status_of(const FleetReport& report, const std::string& fail_on) {
   }
   if (!report.problems.empty()) statuses.push_back(kExitInconclusive);
   if (fail_on == "warning" && report.warnings() > 0) statuses.push_back(kExitFindings);
-  return gate_status(statuses);
+  return gate::gate_status(statuses);
 }
 
 }  // namespace scankit::fleet

@@ -278,13 +278,13 @@ TEST(FleetReport, JsonIsOfItsSchemaAndNoFormatIsEmpty) {
   folder.put(healthy("a"));
   folder.put(broken("b"));
   const auto report = folder.report();
-  for (const auto format : report_formats())
-    EXPECT_FALSE(render(format, fleet_views(report, 1)).empty()) << format;
+  for (const auto format : report::report_formats())
+    EXPECT_FALSE(report::render(format, fleet_views(report, 1)).empty()) << format;
   const auto json = nlohmann::json::parse(json_report(report, 1));
   EXPECT_EQ(json["$schema"], kReportSchema);
   EXPECT_EQ(json["counts"]["unknown"], 1);
   EXPECT_EQ(json["nodes"].size(), 3U);
-  const std::string junit = render("junit", fleet_views(report, 1));
+  const std::string junit = report::render("junit", fleet_views(report, 1));
   EXPECT_NE(junit.find("errors=\"1\""), std::string::npos);
   EXPECT_NE(junit.find("failures=\"1\""), std::string::npos);
 }

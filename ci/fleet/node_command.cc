@@ -41,7 +41,7 @@ std::string end_of(const std::string& text) {
   std::string end = text.substr(text.size() - std::min<std::size_t>(text.size(), 400));
   while (end.ends_with('\n')) end.pop_back();
   if (const auto line = end.rfind('\n'); line != std::string::npos) end.erase(0, line + 1);
-  return plain(end, true);
+  return report::plain(end, true);
 }
 
 // Looks at the Python and the modules of the command, so that the facts are about the same environment.

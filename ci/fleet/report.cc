@@ -179,8 +179,8 @@ std::string command_line(const std::vector<std::string>& command) {
   return words;
 }
 
-Views fleet_views(const FleetReport& report, int exit_status) {
-  return {.text = [&report](const TextStyle& style) { return text_report(report, style); },
+report::Views fleet_views(const FleetReport& report, int exit_status) {
+  return {.text = [&report](const report::TextStyle& style) { return text_report(report, style); },
           .json = [&report, exit_status] { return json_report(report, exit_status); },
           .document = [&report, exit_status] { return fleet_document(report, exit_status); }};
 }
@@ -209,21 +209,21 @@ Result<FleetReport> report_of(const std::string& folder, const std::vector<std::
   return merged(collected);
 }
 
-int tell(const FleetReport& report, const ShowOptions& options) {
+int tell(const FleetReport& report, const cli::ShowOptions& options) {
   const int status = exit_status_of(report, options.fail_on);
-  const int shown = show(fleet_views(report, status), options);
+  const int shown = cli::show(fleet_views(report, status), options);
   return shown != kExitClean ? shown : status;
 }
 
 int run_report(const ReportOptions& options) {
   const auto expected = expected_nodes(options.expect);
   if (!expected) {
-    report_error(expected.error());
+    cli::report_error(expected.error());
     return kExitUsage;
   }
   auto report = report_of(options.folder, *expected);
   if (!report) {
-    report_error(report.error());
+    cli::report_error(report.error());
     return kExitUsage;
   }
   return tell(*report, options.show);

@@ -106,11 +106,11 @@ std::map<std::string, std::string> facts_of(const Snapshot& snapshot);
 inline constexpr const char* kReportSchema = "urn:scankit:fleet-report:1";  // schema/fleet-report-1.json
 
 // For people: what is wrong first; a thousand healthy nodes are one line.
-std::string text_report(const FleetReport& report, const TextStyle& style);
+std::string text_report(const FleetReport& report, const report::TextStyle& style);
 std::string json_report(const FleetReport& report, int exit_status);  // English, for programs
-Document fleet_document(const FleetReport& report, int exit_status);
+report::Document fleet_document(const FleetReport& report, int exit_status);
 // `report` must outlive the views.
-Views fleet_views(const FleetReport& report, int exit_status);
+report::Views fleet_views(const FleetReport& report, int exit_status);
 
 // "2 nodes failed, 3 nodes are unknown, 995 of 1000 passed; 1 warning".
 std::string verdict_line(const FleetReport& report);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostPlots = 6;
 
-Problem problem_of(const NodeEvent& node) {
+report::Problem problem_of(const NodeEvent& node) {
   const bool failed = node.verdict == Verdict::Failed;
   return {.severity = failed ? Severity::Error : Severity::Warning,
           .usual_severity = failed ? Severity::Error : Severity::Warning,
@@ -28,39 +28,42 @@ Problem problem_of(const NodeEvent& node) {
 }
 
 // A table of two columns under its title; without rows it is left out altogether.
-void add_table(std::vector<Block>& blocks, std::string title, Table table, Fold fold = Fold::Open,
-               Shown shown = Shown::Everywhere) {
-  if (!table.rows.empty()) blocks.push_back(PageSection{std::move(title), {std::move(table)}, fold, shown});
+void add_table(std::vector<report::Block>& blocks, std::string title, report::Table table,
+               report::Fold fold = report::Fold::Open, report::Shown shown = report::Shown::Everywhere) {
+  if (!table.rows.empty())
+    blocks.push_back(report::PageSection{std::move(title), {std::move(table)}, fold, shown});
 }
 
-void add_nodes(std::vector<Block>& blocks, const FleetReport& report, Verdict verdict, std::string title) {
-  Table table{{say("node"), say("reason")}, {}};
+void add_nodes(std::vector<report::Block>& blocks, const FleetReport& report, Verdict verdict,
+               std::string title) {
+  report::Table table{{say("node"), say("reason")}, {}};
   for (const NodeEvent& node : report.nodes)
-    if (node.verdict == verdict) table.rows.push_back({as_code(node.name), as_text(tr(node.why))});
+    if (node.verdict == verdict)
+      table.rows.push_back({report::as_code(node.name), report::as_text(tr(node.why))});
   add_table(blocks, std::move(title), std::move(table));
 }
 
-void add_causes(std::vector<Block>& blocks, const FleetReport& report) {
-  Table table{{say("item"), say("nodes")}, {}};
+void add_causes(std::vector<report::Block>& blocks, const FleetReport& report) {
+  report::Table table{{say("item"), say("nodes")}, {}};
   for (const CauseLine& line : report.causes)
     table.rows.push_back(
-        {{{line.cause.cause, true}, {" " + line.cause.summary}}, as_text(node_names(line.nodes))});
+        {{{line.cause.cause, true}, {" " + line.cause.summary}}, report::as_text(node_names(line.nodes))});
   add_table(blocks, say("Findings"), std::move(table));
 }
 
-void add_comparison(std::vector<Block>& blocks, const FleetReport& report) {
-  Table differences{{say("fact"), say("value")}, {}}, outliers{{say("node"), say("item")}, {}};
+void add_comparison(std::vector<report::Block>& blocks, const FleetReport& report) {
+  report::Table differences{{say("fact"), say("value")}, {}}, outliers{{say("node"), say("item")}, {}};
   for (const Difference& d : report.differences)
-    differences.rows.push_back({as_code(d.fact), as_text(difference_line(d))});
+    differences.rows.push_back({report::as_code(d.fact), report::as_text(difference_line(d))});
   for (const Outlier& o : report.outliers)
-    outliers.rows.push_back({as_code(o.node), as_text(outlier_line(o))});
+    outliers.rows.push_back({report::as_code(o.node), report::as_text(outlier_line(o))});
   add_table(blocks, say("Nodes differ (not a fault by itself)"), std::move(differences));
   add_table(blocks, say("Slower, faster or less accurate than nodes of the same kind"), std::move(outliers));
 }
 
 // One point for each node, and the median to which it was compared.
-Plot measure_plot(const FleetReport& report, const Measure& median) {
-  Plot plot{median.name, {say("node"), 0, 1, false}, {median.unit, 0, 1, false}, {}, {}};
+report::Plot measure_plot(const FleetReport& report, const Measure& median) {
+  report::Plot plot{median.name, {say("node"), 0, 1, false}, {median.unit, 0, 1, false}, {}, {}};
   std::set<std::string> odd;
   for (const Outlier& o : report.outliers)
     if (o.measure == median.name) odd.insert(o.node);
@@ -70,10 +73,11 @@ Plot measure_plot(const FleetReport& report, const Measure& median) {
     if (!node.result) continue;
     for (const Measure& m : node.result->summary.measures)
       if (m.name == median.name && m.unit == median.unit)
-        plot.points.push_back({at, m.value, node.name, odd.contains(node.name) ? Tone::Error : Tone::Good});
+        plot.points.push_back(
+            {at, m.value, node.name, odd.contains(node.name) ? report::Tone::Error : report::Tone::Good});
   }
   if (plot.points.empty()) return plot;
-  fit_axes(plot);
+  report::fit_axes(plot);
   plot.x.low = 0;
   plot.x.high = at + 1;
   plot.lines.push_back({say("median"), {{0, median.value}, {plot.x.high, median.value}}, true});
@@ -81,53 +85,57 @@ Plot measure_plot(const FleetReport& report, const Measure& median) {
 }
 
 // The measures with the most outliers come first; at most kMostPlots are drawn.
-PageSection plots_of(const FleetReport& report) {
+report::PageSection plots_of(const FleetReport& report) {
   std::map<std::string, std::size_t> odd;
   for (const Outlier& o : report.outliers) ++odd[o.measure];
   std::vector<Measure> chosen = report.medians;
   std::ranges::stable_sort(chosen, std::ranges::greater{}, [&](const Measure& m) { return odd[m.name]; });
   if (chosen.size() > kMostPlots) chosen.resize(kMostPlots);
-  PageSection section{say("Measured"), {}};
+  report::PageSection section{say("Measured"), {}};
   for (const Measure& measure : chosen)
-    if (Plot plot = measure_plot(report, measure); !plot.points.empty())
+    if (report::Plot plot = measure_plot(report, measure); !plot.points.empty())
       section.blocks.push_back(std::move(plot));
   return section;
 }
 
-std::vector<Block> blocks_of(const FleetReport& report) {
+std::vector<report::Block> blocks_of(const FleetReport& report) {
   const std::size_t all = report.nodes.size();
-  std::vector<Block> blocks;
-  if (!report.command.empty()) blocks.push_back(Paragraph{as_code(command_line(report.command))});
-  for (const Message& note : report.notes) blocks.push_back(Paragraph{as_text(tr(note))});
-  blocks.push_back(Bar{say_n(all, "{} node", "{} nodes", all),
-                       {{say("failed"), Tone::Error, report.count(Verdict::Failed)},
-                        {say("unknown"), Tone::Unknown, report.count(Verdict::Unknown)},
-                        {say("passed"), Tone::Good, report.count(Verdict::Passed)}}});
+  std::vector<report::Block> blocks;
+  if (!report.command.empty())
+    blocks.push_back(report::Paragraph{report::as_code(command_line(report.command))});
+  for (const Message& note : report.notes) blocks.push_back(report::Paragraph{report::as_text(tr(note))});
+  blocks.push_back(report::Bar{say_n(all, "{} node", "{} nodes", all),
+                               {{say("failed"), report::Tone::Error, report.count(Verdict::Failed)},
+                                {say("unknown"), report::Tone::Unknown, report.count(Verdict::Unknown)},
+                                {say("passed"), report::Tone::Good, report.count(Verdict::Passed)}}});
   add_nodes(blocks, report, Verdict::Failed, say("Failed"));
   add_causes(blocks, report);
   add_nodes(blocks, report, Verdict::Unknown, say("Unknown"));
   add_comparison(blocks, report);
   blocks.push_back(plots_of(report));
-  Table notes{{say("node"), say("note")}, {}}, strays{{say("file"), say("reason")}, {}},
+  report::Table notes{{say("node"), say("note")}, {}}, strays{{say("file"), say("reason")}, {}},
       common{{say("fact"), say("value")}, {}};
   for (const NodeEvent& node : report.nodes)
-    for (const Message& note : node.notes) notes.rows.push_back({as_code(node.name), as_text(tr(note))});
+    for (const Message& note : node.notes)
+      notes.rows.push_back({report::as_code(node.name), report::as_text(tr(note))});
   for (const Stray& stray : report.strays)
-    strays.rows.push_back({as_code(stray.file), as_text(tr(stray.why))});
-  for (const auto& [fact, value] : report.common) common.rows.push_back({as_text(fact), as_code(value)});
+    strays.rows.push_back({report::as_code(stray.file), report::as_text(tr(stray.why))});
+  for (const auto& [fact, value] : report.common)
+    common.rows.push_back({report::as_text(fact), report::as_code(value)});
   add_table(blocks, say("Notes"), std::move(notes));
   add_table(blocks, say("Files left out"), std::move(strays));
-  add_table(blocks, say("Shared by most nodes"), std::move(common), Fold::Folded, Shown::OnPage);
+  add_table(blocks, say("Shared by most nodes"), std::move(common), report::Fold::Folded,
+            report::Shown::OnPage);
   return blocks;
 }
 
 // A node that failed is a failure; one of which nothing is known is an error, since a skipped test is green to most.
-Suite suite_of(const FleetReport& report) {
-  Suite suite{"nodes", {}};
+report::Suite suite_of(const FleetReport& report) {
+  report::Suite suite{"nodes", {}};
   for (const NodeEvent& node : report.nodes) {
-    Test test{.group = "scankit.fleet", .name = node.name};
+    report::Test test{.group = "scankit.fleet", .name = node.name};
     if (node.verdict != Verdict::Passed) {
-      test.state = node.verdict == Verdict::Failed ? TestState::Failed : TestState::Error;
+      test.state = node.verdict == Verdict::Failed ? report::TestState::Failed : report::TestState::Error;
       test.type = node.state;
       test.message = tr(node.why);
     }
@@ -136,7 +144,7 @@ Suite suite_of(const FleetReport& report) {
   for (const Message& problem : report.problems)
     suite.tests.push_back({.group = "scankit.fleet",
                            .name = "complete",
-                           .state = TestState::Error,
+                           .state = report::TestState::Error,
                            .type = "unknown",
                            .message = tr(problem)});
   return suite;
@@ -161,11 +169,11 @@ class Metrics {
   void sample(std::vector<std::pair<std::string, std::string>> labels, std::size_t value) {
     sample(std::move(labels), std::to_string(value));
   }
-  std::vector<Metric> take() { return std::move(metrics_); }
+  std::vector<report::Metric> take() { return std::move(metrics_); }
 
  private:
   std::string fleet_;
-  std::vector<Metric> metrics_;
+  std::vector<report::Metric> metrics_;
 };
 
 // Nodes that passed are only counted: a series for each of a thousand healthy nodes would be
@@ -187,7 +195,7 @@ void add_nodes(Metrics& metrics, const FleetReport& report) {
 void add_causes(Metrics& metrics, const FleetReport& report) {
   std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>> found;
   for (const CauseLine& line : report.causes)
-    found[{line.cause.cause, line.cause.severity, plain(line.cause.subject, false)}].insert(
+    found[{line.cause.cause, line.cause.severity, report::plain(line.cause.subject, false)}].insert(
         line.nodes.begin(), line.nodes.end());
   metrics.family("cause_nodes", "Nodes on which a cause was found");
   for (const auto& [key, nodes] : found)
@@ -210,7 +218,7 @@ void add_measures(Metrics& metrics, const FleetReport& report) {
   }
 }
 
-std::vector<Metric> metrics_of(const FleetReport& report, int exit_status) {
+std::vector<report::Metric> metrics_of(const FleetReport& report, int exit_status) {
   Metrics metrics(report.fleet);
   metrics.family("exit_status", "Exit status of the report, as scankit's commands have it");
   metrics.sample({}, std::to_string(exit_status));
@@ -231,25 +239,25 @@ std::vector<Metric> metrics_of(const FleetReport& report, int exit_status) {
   return metrics.take();
 }
 
-Tone tone_of(std::string_view verdict) {
-  if (verdict == "healthy") return Tone::Good;
-  return verdict == "broken" ? Tone::Error : Tone::Unknown;
+report::Tone tone_of(std::string_view verdict) {
+  if (verdict == "healthy") return report::Tone::Good;
+  return verdict == "broken" ? report::Tone::Error : report::Tone::Unknown;
 }
 
 }  // namespace
 
-Document fleet_document(const FleetReport& report, int exit_status) {
-  Document document{.command = "fleet",
-                    .verdict_word = std::string(verdict_word(report)),
-                    .verdict = verdict_line(report),
-                    .tone = tone_of(verdict_word(report)),
-                    .exit_status = exit_status,
-                    .facts = {report.common.begin(), report.common.end()},
-                    .blocks = blocks_of(report),
-                    .suites = {suite_of(report)},
-                    .metrics = metrics_of(report, exit_status),
-                    .environment = report.folder,
-                    .tool_version = report.tool_version};
+report::Document fleet_document(const FleetReport& report, int exit_status) {
+  report::Document document{.command = "fleet",
+                            .verdict_word = std::string(verdict_word(report)),
+                            .verdict = verdict_line(report),
+                            .tone = tone_of(verdict_word(report)),
+                            .exit_status = exit_status,
+                            .facts = {report.common.begin(), report.common.end()},
+                            .blocks = blocks_of(report),
+                            .suites = {suite_of(report)},
+                            .metrics = metrics_of(report, exit_status),
+                            .environment = report.folder,
+                            .tool_version = report.tool_version};
   for (const NodeEvent& node : report.nodes)
     if (node.verdict != Verdict::Passed) document.problems.push_back(problem_of(node));
   for (const Message& problem : report.problems) {

@@ -19,7 +19,7 @@ constexpr std::size_t kMostLines = 20;
 
 class Text {
  public:
-  Text(const FleetReport& report, const TextStyle& style) : report_(report), style_(style) {}
+  Text(const FleetReport& report, const report::TextStyle& style) : report_(report), style_(style) {}
 
   std::string whole() {
     head();
@@ -40,13 +40,13 @@ class Text {
  private:
   void line(const std::string& text) {
     // colour is ours; all else is what files said
-    out_ += (text.starts_with('\033') ? text : plain(text, style_.ascii)) + "\n";
+    out_ += (text.starts_with('\033') ? text : report::plain(text, style_.ascii)) + "\n";
   }
   std::string painted(const std::string& text) const {
     if (!style_.color) return text;
     const auto verdict = verdict_word(report_);
     const char* color = verdict == "healthy" ? "32" : verdict == "broken" ? "31" : "35";
-    return "\033[1;" + std::string(color) + "m" + plain(text, style_.ascii) + "\033[0m";
+    return "\033[1;" + std::string(color) + "m" + report::plain(text, style_.ascii) + "\033[0m";
   }
   void title(const std::string& text) {
     line("");
@@ -126,13 +126,13 @@ class Text {
   }
 
   const FleetReport& report_;
-  const TextStyle& style_;
+  const report::TextStyle& style_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string text_report(const FleetReport& report, const TextStyle& style) {
+std::string text_report(const FleetReport& report, const report::TextStyle& style) {
   return Text(report, style).whole();
 }
 

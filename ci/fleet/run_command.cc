@@ -31,7 +31,7 @@ namespace {
 constexpr const char* kLaunch = "SCANKIT_FLEET_LAUNCH";
 
 int complained(const Error& error, int status) {
-  report_error(error);
+  cli::report_error(error);
   return status;
 }
 
@@ -96,7 +96,7 @@ std::vector<std::string> open_nodes(const FleetReport& report, const std::vector
   return open;
 }
 
-void say_progress(const std::string& sentence) { progress_note(sentence); }
+void say_progress(const std::string& sentence) { report::progress_note(sentence); }
 
 std::string program_on_nodes(const RunOptions& options) {
   if (!options.scankit.empty()) return options.scankit;
@@ -126,8 +126,8 @@ Result<void> run_open_nodes(const RunOptions& options, const SlurmJob& job, bool
   if (done > 0)
     say_progress(say_n(done, "{} node has already answered", "{} nodes have already answered", done));
   if (open.empty()) return {};
-  Progress progress(say_n(open.size(), "waiting for {} node of job {}", "waiting for {} nodes of job {}",
-                          open.size(), job.id));
+  report::Progress progress(say_n(open.size(), "waiting for {} node of job {}",
+                                  "waiting for {} nodes of job {}", open.size(), job.id));
   progress.count(0, open.size());
   Launch how{program_on_nodes(options), options.out, open, {}, [&](std::size_t n) {
                progress.count(n, open.size());

@@ -263,7 +263,7 @@ int in_allocation(const std::vector<std::string>& slurm_options, const std::vect
   const Signals signals;
   pid_t pid = -1;
   if (const int failed = spawn(argv, write_end.get(), pid); failed != 0) {
-    report_error({Errc::NotFound, message("cannot start {}: {}", "salloc", std::strerror(failed)), ""});
+    cli::report_error({Errc::NotFound, message("cannot start {}: {}", "salloc", std::strerror(failed)), ""});
     return kExitUsage;
   }
   salloc_pid = pid;
@@ -274,7 +274,7 @@ int in_allocation(const std::vector<std::string>& slurm_options, const std::vect
   }
   if (began()) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   const std::string sentence = explained ? explained->sentence : say("see the output of salloc above");
-  report_error({Errc::ToolFailed, message("Slurm gave no allocation"), sentence});
+  cli::report_error({Errc::ToolFailed, message("Slurm gave no allocation"), sentence});
   return explained ? explained->exit_status : kExitInconclusive;
 }
 

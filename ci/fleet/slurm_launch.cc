@@ -83,7 +83,7 @@ class Watch {
   }
   void err(std::string_view bytes) {
     err_.add(bytes, [&](const std::string& line) {
-      said_.push_back(plain(line, true));
+      said_.push_back(report::plain(line, true));
       if (said_.size() > 200) said_.pop_front();  // a thousand nodes can say the same
     });
   }

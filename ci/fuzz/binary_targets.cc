@@ -60,25 +60,25 @@ void read_elf(std::string_view input) {
   static const std::unique_ptr<Host> host = make_real_host();
   const std::string path = folder_in_memory() + "/input.so";
   write_plain(path, input);
-  const auto library = open_library(*host, path);
+  const auto library = elf::open_library(*host, path);
   if (!library) return;
   (void)(*library)->symbols.undefined().has_value();
   (void)(*library)->symbols.exported().has_value();
-  (void)find_device_images((*library)->image).has_value();
+  (void)elf::find_device_images((*library)->image).has_value();
 }
 
 void read_fatbin_bytes(std::string_view input) {
-  const FileBytes file(std::make_shared<Memory>(input));
-  const auto entries = read_fatbin(file, 0, input.size());
+  const elf::FileBytes file(std::make_shared<Memory>(input));
+  const auto entries = elf::read_fatbin(file, 0, input.size());
   if (!entries) return;
   constexpr std::uint64_t kLimit = 4u << 20;
-  for (const FatbinEntry& entry : *entries) {
-    (void)cubin_abi(file, entry);
-    (void)cubin_toolkit(file, entry).size();
-    const auto payload = fatbin_payload(file, entry, kLimit);
+  for (const elf::FatbinEntry& entry : *entries) {
+    (void)elf::cubin_abi(file, entry);
+    (void)elf::cubin_toolkit(file, entry).size();
+    const auto payload = elf::fatbin_payload(file, entry, kLimit);
     if (!payload) continue;
-    (void)cubin_facts(*payload).has_value();
-    (void)ptx_facts(*payload).has_value();
+    (void)elf::cubin_facts(*payload).has_value();
+    (void)elf::ptx_facts(*payload).has_value();
   }
 }
 
@@ -86,7 +86,7 @@ void read_wheel(std::string_view input) {
   const std::string path = folder_in_memory() + "/fuzz-1.0-py3-none-any.whl",
                     folder = folder_in_memory() + "/unpacked";
   write_plain(path, input);
-  (void)unpack_wheel(path, folder).has_value();
+  (void)probes::unpack_wheel(path, folder).has_value();
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
 }

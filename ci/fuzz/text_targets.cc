@@ -60,16 +60,16 @@ std::string with_hashes(std::string_view lock) {
 
 void read_lock_text(std::string_view input) {
   for (const std::string& text : {std::string(input), with_hashes(input)}) {
-    const auto lock = lock_from_json(text, "fuzz.lock");
-    if (lock) (void)lock_to_json(*lock).size();
+    const auto lock = envspec::lock_from_json(text, "fuzz.lock");
+    if (lock) (void)envspec::lock_to_json(*lock).size();
   }
 }
 
-void read_spec(std::string_view input) { (void)parse_spec(input, "scankit.yaml").has_value(); }
-void read_policy_text(std::string_view input) { (void)parse_policy(input, "policy.yaml").has_value(); }
+void read_spec(std::string_view input) { (void)envspec::parse_spec(input, "scankit.yaml").has_value(); }
+void read_policy_text(std::string_view input) { (void)gate::parse_policy(input, "policy.yaml").has_value(); }
 
 void read_journal(std::string_view input) {
-  const StateFolder state(state_base());
+  const fix::StateFolder state(state_base());
   const std::string folder = state.root() + "/journal";
   if (!make_directories(folder) || !write_file_atomically(folder + "/0001.json", input)) return;
   (void)state.journals().has_value();
@@ -77,15 +77,15 @@ void read_journal(std::string_view input) {
 
 void read_tree(std::string_view input) {
   const std::string file = state_base() + "/tree";
-  if (write_file_atomically(file, input)) (void)read_tree_list(file).has_value();
+  if (write_file_atomically(file, input)) (void)fix::read_tree_list(file).has_value();
 }
 
 void read_index_page(std::string_view input) {
-  (void)parse_index_page(input, "https://index.invalid/simple/demo/").has_value();
+  (void)installer::parse_index_page(input, "https://index.invalid/simple/demo/").has_value();
 }
 
-void read_pylock(std::string_view input) { (void)read_uv_pylock(input).size(); }
-void read_log(std::string_view input) { (void)explain_text(input); }
+void read_pylock(std::string_view input) { (void)envspec::read_uv_pylock(input).size(); }
+void read_log(std::string_view input) { (void)logs::explain_text(input); }
 
 void read_node(std::string_view input) {
   (void)fleet::read_node_text(input);
@@ -104,16 +104,16 @@ void redact(std::string_view input) {
 }
 
 void read_metadata(std::string_view input) {
-  for (const RequirementLine& line : requirement_lines(input))
-    (void)marker_holds(line.marker, Python{}, "x86_64", {"dev"}).has_value();
-  for (const Wheel& wheel : tag_lines(std::string(input))) (void)expanded_tags(wheel).size();
+  for (const probes::RequirementLine& line : probes::requirement_lines(input))
+    (void)probes::marker_holds(line.marker, Python{}, "x86_64", {"dev"}).has_value();
+  for (const Wheel& wheel : probes::tag_lines(std::string(input))) (void)probes::expanded_tags(wheel).size();
 }
 
 void read_python_source(std::string_view input) {
-  (void)read_python_text(input);
-  (void)scan_imports(input, {"torch", "selective_scan_cuda"}).size();
-  (void)scan_package_file(input, "mamba_ssm.ops", true);
-  (void)mappings_of_finder(input, "/site/__editable___demo_finder.py").size();
+  (void)preflight::read_python_text(input);
+  (void)probes::scan_imports(input, {"torch", "selective_scan_cuda"}).size();
+  (void)probes::scan_package_file(input, "mamba_ssm.ops", true);
+  (void)probes::mappings_of_finder(input, "/site/__editable___demo_finder.py").size();
 }
 
 constexpr std::array kTextTargets = {Target{"snapshot", read_snapshot},

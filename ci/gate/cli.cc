@@ -10,7 +10,7 @@
 
 // The command line of `scankit ci`. The options of a subcommand are shared with its callback, since CLI11
 // fills them after the function that declares them has returned.
-namespace scankit {
+namespace scankit::gate {
 namespace {
 
 void add_run(CLI::App& ci, int& exit_status) {
@@ -50,7 +50,7 @@ void add_run(CLI::App& ci, int& exit_status) {
       ->delimiter(',');
   command->add_flag("--allow-empty", options->allow_empty,
                     say("exit with 0 if there is nothing to check [default: exit with 4]"));
-  add_budget_option(*command, options->budget);
+  cli::add_budget_option(*command, options->budget);
   auto* never = command->add_flag("--no-import", options->no_import,
                                   say("read files only, run nothing; validate is skipped"));
   command
@@ -59,9 +59,9 @@ void add_run(CLI::App& ci, int& exit_status) {
                      "user"))
       ->excludes(never);
   begin_group(*command, group_of_output());
-  add_show_options(*command, options->show, kExitClean);
+  cli::add_show_options(*command, options->show, kExitClean);
   command->callback([options, &exit_status] {
-    check_show_options(options->show);
+    cli::check_show_options(options->show);
     exit_status = run_gate(*options);
   });
 }
@@ -109,4 +109,4 @@ void add_ci_commands(CLI::App& app, int& exit_status) {
   add_schema(*ci, exit_status);
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

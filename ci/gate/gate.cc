@@ -26,7 +26,7 @@
 // `scankit ci run`: runs doctor, env check and validate as children of this program, reads their answers,
 // applies the policy, and prints one report. Children instead of function calls, because a step may hang,
 // crash or use up memory, and each has its own time limit.
-namespace scankit {
+namespace scankit::gate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -113,7 +113,7 @@ class Gate {
       SCANKIT_TRY(hash, sha256_file(program));
       environment = environment_identity(options_.python, {});
     }
-    Progress progress;
+    report::Progress progress;
     for (const PolicyStep& step : policy_steps()) {
       StepRun run{.step = &step, .command = step_command(step, policy_, options_, program)};
       run.not_run = nothing_to_do(step, policy_, options_, seen());
@@ -224,8 +224,8 @@ class Gate {
 
   static Result<void> read_answer(const std::string& path, StepRun& run) {
     if (run.command.name == "doctor") {
-      SCANKIT_TRY(run.snapshot, stored_snapshot(path));
-      run.outcomes = diagnose(*run.snapshot).outcomes;
+      SCANKIT_TRY(run.snapshot, cli::stored_snapshot(path));
+      run.outcomes = checks::diagnose(*run.snapshot).outcomes;
       return {};
     }
     SCANKIT_TRY(const std::string text, read_whole_file(path, 256u << 20));
@@ -233,7 +233,7 @@ class Gate {
       SCANKIT_TRY(run.outcomes, validate_outcomes(text));
       return {};
     }
-    SCANKIT_TRY(run.outcomes, outcomes_from_json(text, kDriftSchema));
+    SCANKIT_TRY(run.outcomes, report::outcomes_from_json(text, report::kDriftSchema));
     return {};
   }
 
@@ -249,7 +249,7 @@ class Gate {
 // The run cannot begin. The report files are written all the same: otherwise those of an earlier run would
 // still be there and could say that everything passed.
 int refuse(const Error& error, const GateOptions& options, const Message& question, int status) {
-  report_error(error);
+  cli::report_error(error);
   Report report;
   report.asked = Asked::Gate;
   report.snapshot.tool_version = kToolVersion;
@@ -258,11 +258,11 @@ int refuse(const Error& error, const GateOptions& options, const Message& questi
                              .state = CheckState::Unknown,
                              .why = error.message,
                              .could_hide_error = true});
-  decide_root_cause(report);
-  const Views views = doctor_views(report, status);
-  if (options.show.json) std::cout << render("json", views) << std::flush;
-  (void)write_report_files(options.show.reports, [&](const std::string& format) {
-    return render(format, views, options.show.verbose);
+  checks::decide_root_cause(report);
+  const report::Views views = report::doctor_views(report, status);
+  if (options.show.json) std::cout << report::render("json", views) << std::flush;
+  (void)cli::write_report_files(options.show.reports, [&](const std::string& format) {
+    return report::render(format, views, options.show.verbose);
   });
   tell_job_page(report, status, false);
   return status;
@@ -298,7 +298,7 @@ int run_gate(const GateOptions& options) {
   auto policy = policy_of(options, text);
   if (!policy) return refuse(policy.error(), options, message("Can the policy be read?"), kExitUsage);
   std::optional<TemporaryDirectory> temporary;
-  std::optional<Lock> lock;
+  std::optional<fix::Lock> lock;
   std::string folder = options.out;
   if (folder.empty()) {
     auto made = TemporaryDirectory::create("scankit-ci");
@@ -306,7 +306,7 @@ int run_gate(const GateOptions& options) {
     temporary.emplace(std::move(*made));
     folder = temporary->path();
   } else {
-    auto taken = Lock::take(folder);
+    auto taken = fix::Lock::take(folder);
     if (!taken) {
       Error error = taken.error();
       if (error.code == Errc::Conflict)
@@ -326,9 +326,9 @@ int run_gate(const GateOptions& options) {
   if (root(report) != nullptr) statuses.push_back(kExitFindings);
   if (report.verdict == Verdict::Empty && !gate.allows_empty()) statuses.push_back(kExitInconclusive);
   const int status = gate_status(statuses);
-  const int shown = show(doctor_views(report, status), options.show);
+  const int shown = cli::show(report::doctor_views(report, status), options.show);
   const int told =
-      tell_job_page(report, status, !options.show.json && !format_on_stdout(options.show.reports));
+      tell_job_page(report, status, !options.show.json && !cli::format_on_stdout(options.show.reports));
   return gate_status({shown, told, status});
 }
 
@@ -337,4 +337,4 @@ int run_policy_schema() {
   return std::cout ? kExitClean : kExitInternal;
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

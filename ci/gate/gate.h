@@ -18,7 +18,7 @@ class App;
 }  // namespace CLI
 
 // What the parsed command lines of `scankit ci` do; cli.cc parses.
-namespace scankit {
+namespace scankit::gate {
 
 // The steps of a gate as child processes, and what their answers mean for the report.
 
@@ -71,7 +71,7 @@ struct GateOptions {
   bool resume = false, no_import = false, import_foreign = false, allow_empty = false;
   std::vector<std::string> required;
   std::string budget;
-  ShowOptions show;
+  cli::ShowOptions show;
 };
 int run_gate(const GateOptions& options);
 
@@ -139,4 +139,4 @@ int run_ci_init(const CiInitOptions& options);
 // scankit ci ... `exit_status` is set when a command of these runs.
 void add_ci_commands(CLI::App& app, int& exit_status);
 
-}  // namespace scankit
+}  // namespace scankit::gate

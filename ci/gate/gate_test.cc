@@ -8,7 +8,7 @@
 
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::gate {
 namespace {
 using Json = nlohmann::ordered_json;
 
@@ -158,4 +158,4 @@ TEST(StepKey, ChangesWithWhatTheAnswerDependsOn) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::gate

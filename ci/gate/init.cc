@@ -43,7 +43,7 @@ TEMPLATE(issue_template)
 
 // `scankit ci init KIND`: writes files that run scankit in CI, under Slurm or in Kubernetes. A pipeline
 // fetches a scankit whose hash is written into the file, since it runs with the permissions of the CI job.
-namespace scankit {
+namespace scankit::gate {
 namespace {
 
 bool is_url(const std::string& where) { return where.find("://") != std::string::npos; }
@@ -231,7 +231,7 @@ std::vector<Planned> planned(const Kind& kind, const CiInitOptions& options, con
 // What the pipeline will install, and what the user has to commit before it can run.
 void say_next_steps(const CiInitOptions& options, const ScankitSource& source) {
   const std::string environment = environment_file(options.out);
-  const auto line = [](const std::string& text) { std::cout << plain(text, false) << "\n"; };
+  const auto line = [](const std::string& text) { std::cout << report::plain(text, false) << "\n"; };
   line(environment.empty()
            ? say("no uv.lock, environment.yml, requirements*.txt, pyproject.toml or setup.py found in {}: "
                  "the pipeline fails until one exists",
@@ -265,13 +265,13 @@ int run_ci_init(const CiInitOptions& options) {
   if (kind->pipeline) {
     auto told = scankit_source(options);
     if (!told) {
-      report_error(told.error());
-      return exit_status_of(told.error());
+      cli::report_error(told.error());
+      return cli::exit_status_of(told.error());
     }
     source = *std::move(told);
   } else if (options.scankit) {
-    report_error({Errc::InvalidArgument, message("--scankit is for github and gitlab"),
-                  message("the files that {} writes run the scankit on PATH", options.kind)});
+    cli::report_error({Errc::InvalidArgument, message("--scankit is for github and gitlab"),
+                       message("the files that {} writes run the scankit on PATH", options.kind)});
     return kExitUsage;
   }
   const std::vector<Planned> files = planned(*kind, options, source);
@@ -280,21 +280,21 @@ int run_ci_init(const CiInitOptions& options) {
   for (const Planned& file : files)
     if (!options.force && is_there(file.path)) there.push_back(file.path);
   if (!there.empty()) {
-    report_error({Errc::Conflict, message("already exists, and nothing was written: {}", join(there)),
-                  message("--force overwrites it, --out DIR writes to another directory")});
+    cli::report_error({Errc::Conflict, message("already exists, and nothing was written: {}", join(there)),
+                       message("--force overwrites it, --out DIR writes to another directory")});
     return kExitUsage;
   }
   for (const Planned& file : files) {
     Result<void> written = make_directories(path_dirname(file.path));
     if (written) written = write_output(file.path, file.text, file.mode);
     if (!written) {
-      report_error(written.error());
-      return exit_status_of(written.error());
+      cli::report_error(written.error());
+      return cli::exit_status_of(written.error());
     }
-    std::cout << plain(say("wrote {}", file.path), false) << "\n";
+    std::cout << report::plain(say("wrote {}", file.path), false) << "\n";
   }
   if (kind->pipeline) say_next_steps(options, source);
   return kExitClean;
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

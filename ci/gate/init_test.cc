@@ -4,7 +4,7 @@
 #include "ci/gate/gate.h"
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::gate {
 namespace {
 
 class InitSource : public testing::Test {
@@ -83,4 +83,4 @@ TEST(InitText, IsWhatYamlReadsBack) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::gate

@@ -19,7 +19,7 @@
 #include "envspec/spec/spec.h"
 
 // Decides what each step runs, whether it has anything to look at, and what its answer depends on.
-namespace scankit {
+namespace scankit::gate {
 namespace {
 
 bool has_option(const StepRule& rule, std::string_view option) {
@@ -69,7 +69,7 @@ Message not_validated(const StepRule& rule, const GateOptions& options, const Sn
   if (const Message why = no_module(module, *seen); !why.empty()) return why;
   if (does_not_import(module, *seen)) return message("{} does not import", module);
   if (options.import_foreign) return {};
-  const auto foreign = foreign_code(*make_real_host(), *seen);
+  const auto foreign = probes::foreign_code(*make_real_host(), *seen);
   if (!foreign) return {};
   return message(
       "{} belongs to user {}, and scankit runs as root: validating would run that user's code as root (run "
@@ -136,8 +136,9 @@ Message nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOp
       !has_option(rule, "--root"))
     return message("the active environment's Python cannot be used");
   if (step.name == "env_check" && !has_option(rule, "--spec") && !has_option(rule, "--lock") &&
-      !is_here(kSpecFile) && !is_here(kLockFile))
-    return message("neither {} nor {} found (scankit env init writes one)", kSpecFile, kLockFile);
+      !is_here(envspec::kSpecFile) && !is_here(envspec::kLockFile))
+    return message("neither {} nor {} found (scankit env init writes one)", envspec::kSpecFile,
+                   envspec::kLockFile);
   return step.name == "validate" ? not_validated(rule, options, seen) : Message();
 }
 
@@ -151,20 +152,20 @@ std::string step_key(const StepCommand& command, const Policy& policy, const std
     add_file(key, word.starts_with('-') ? word.substr(word.find('=') + 1) : word);
   }
   if (command.name == "env check") {
-    add_file(key, kSpecFile);
-    add_file(key, kLockFile);
+    add_file(key, envspec::kSpecFile);
+    add_file(key, envspec::kLockFile);
   }
   return sha256_hex(key);
 }
 
 std::string environment_identity(const std::string& python, const std::vector<std::string>& modules) {
-  EnvironmentOptions options;
+  cli::EnvironmentOptions options;
   options.python = python;
   options.modules = modules;
-  options.imports = ImportPolicy::Never;
+  options.imports = probes::ImportPolicy::Never;
   options.ask_nvml = false;
   options.linked = true;
-  auto facts = gather(options);
+  auto facts = cli::gather(options);
   if (!facts) return english(facts.error().message);
   Snapshot& seen = facts->snapshot;
   // Values that change from moment to moment say nothing about the environment.
@@ -184,4 +185,4 @@ std::string environment_identity(const std::string& python, const std::vector<st
   return sha256_hex(identity);
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

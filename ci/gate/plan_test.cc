@@ -10,7 +10,7 @@
 #include "doctor/elf/library_test.h"
 #include "doctor/model/snapshot_variables.h"
 
-namespace scankit {
+namespace scankit::gate {
 namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
@@ -275,4 +275,4 @@ TEST_F(Plan, KnowsAnEnvironmentByItsCompiledFiles) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::gate

@@ -16,7 +16,7 @@
 
 // Parses scankit-ci.yaml with the YAML reader of specs (envspec/spec/fields.h). Anything unknown is an
 // error: a gate with a misspelled rule would let everything pass.
-namespace scankit {
+namespace scankit::gate {
 namespace {
 
 constexpr std::size_t kLongestText = 500;
@@ -25,10 +25,10 @@ class Reader {
  public:
   Reader(std::string name, Policy& policy) : name_(std::move(name)), policy_(policy) {}
 
-  Result<void> top(const YamlNode& root) {
-    if (root.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, root, "", message("expected keys with values, such as causes:"));
-    SCANKIT_CHECK(known_schema(name_, root, kPolicySchema));
+  Result<void> top(const envspec::YamlNode& root) {
+    if (root.kind != envspec::YamlNode::Kind::Map)
+      return envspec::wrong_form(name_, root, "", message("expected keys with values, such as causes:"));
+    SCANKIT_CHECK(envspec::known_schema(name_, root, kPolicySchema));
     for (std::size_t i = 0; i < root.keys.size(); ++i) {
       const std::string& key = root.keys[i].text;
       if (key == "causes") {
@@ -47,7 +47,7 @@ class Reader {
   // One field of a map. `groups` are keys of this map that the table does not have ("causes"), for the
   // message about an unknown key. `options` are those that a field of form Args may contain.
   template <class Owner>
-  Result<void> field(const YamlNode& key, const YamlNode& value, const std::string& path,
+  Result<void> field(const envspec::YamlNode& key, const envspec::YamlNode& value, const std::string& path,
                      const std::vector<PolicyField<Owner>>& fields, Owner& owner,
                      const std::vector<std::string>& groups, const std::vector<std::string>& options) const {
     const auto found = std::ranges::find(fields, std::string_view(key.text), &PolicyField<Owner>::name);
@@ -55,14 +55,14 @@ class Reader {
       std::vector<std::string> known;
       for (const auto& each : fields) known.emplace_back(each.name);
       known.insert(known.end(), groups.begin(), groups.end());
-      return unknown_field(name_, key, path + key.text, known);
+      return envspec::unknown_field(name_, key, path + key.text, known);
     }
     const std::string here = path + key.text;
     if (const auto* number = std::get_if<int Owner::*>(&found->place)) {
-      SCANKIT_TRY(owner.*(*number),
-                  found->form == PolicyForm::Schema ? form_of_schema(name_, value) : seconds(value, here));
+      SCANKIT_TRY(owner.*(*number), found->form == PolicyForm::Schema ? envspec::form_of_schema(name_, value)
+                                                                      : seconds(value, here));
     } else if (const auto* flag = std::get_if<std::optional<bool> Owner::*>(&found->place)) {
-      if (!value.is_bool()) return wrong_form(name_, value, here, message("expected true or false"));
+      if (!value.is_bool()) return envspec::wrong_form(name_, value, here, message("expected true or false"));
       owner.*(*flag) = value.text[0] == 't' || value.text[0] == 'T';
     } else if (const auto* list = std::get_if<std::vector<std::string> Owner::*>(&found->place)) {
       SCANKIT_TRY(owner.*(*list),
@@ -74,37 +74,38 @@ class Reader {
   }
 
   // Only a plain whole number: "1e2" and 0x10 are numbers for YAML, and from_chars() refuses them.
-  Result<int> seconds(const YamlNode& value, const std::string& path) const {
+  Result<int> seconds(const envspec::YamlNode& value, const std::string& path) const {
     int number = 0;
     const char* end = value.text.data() + value.text.size();
     const auto parsed = std::from_chars(value.text.data(), end, number);
     if (!value.is_number() || parsed.ec != std::errc() || parsed.ptr != end || number < 1 ||
         number > kLongestTimeout)
-      return wrong_form(name_, value, path,
-                        message("expected a whole number of seconds from 1 to {}", kLongestTimeout));
+      return envspec::wrong_form(name_, value, path,
+                                 message("expected a whole number of seconds from 1 to {}", kLongestTimeout));
     return number;
   }
 
-  Result<std::string> words(const YamlNode& value, const std::string& path, PolicyForm form,
+  Result<std::string> words(const envspec::YamlNode& value, const std::string& path, PolicyForm form,
                             const std::vector<std::string_view>& known, std::string_view example) const {
-    if (form == PolicyForm::Word) return form_of_word(name_, value, path, known, example);
-    if (value.kind != YamlNode::Kind::Scalar || value.text.empty())
-      return wrong_form(name_, value, path, message("expected one value such as \"{}\"", example));
+    if (form == PolicyForm::Word) return envspec::form_of_word(name_, value, path, known, example);
+    if (value.kind != envspec::YamlNode::Kind::Scalar || value.text.empty())
+      return envspec::wrong_form(name_, value, path, message("expected one value such as \"{}\"", example));
     if (form == PolicyForm::Date && !is_date(value.text))
-      return wrong_form(name_, value, path,
-                        message("expected a date such as {}, and one that exists", example));
+      return envspec::wrong_form(name_, value, path,
+                                 message("expected a date such as {}, and one that exists", example));
     if (value.text.size() > kLongestText)
-      return wrong_form(name_, value, path, message("the text is longer than {} bytes", kLongestText));
+      return envspec::wrong_form(name_, value, path,
+                                 message("the text is longer than {} bytes", kLongestText));
     return value.text;
   }
 
-  Result<std::vector<std::string>> names(const YamlNode& value, const std::string& path) const {
-    if (value.kind != YamlNode::Kind::List)
-      return wrong_form(name_, value, path, message("expected a list of names, such as [torch]"));
+  Result<std::vector<std::string>> names(const envspec::YamlNode& value, const std::string& path) const {
+    if (value.kind != envspec::YamlNode::Kind::List)
+      return envspec::wrong_form(name_, value, path, message("expected a list of names, such as [torch]"));
     std::vector<std::string> out;
-    for (const YamlNode& item : value.items) {
-      if (item.kind != YamlNode::Kind::Scalar || !is_name(item.text))
-        return wrong_form(name_, item, path, message("expected the name of a module or package"));
+    for (const envspec::YamlNode& item : value.items) {
+      if (item.kind != envspec::YamlNode::Kind::Scalar || !is_name(item.text))
+        return envspec::wrong_form(name_, item, path, message("expected the name of a module or package"));
       out.push_back(item.text);
     }
     return out;
@@ -121,22 +122,23 @@ class Reader {
 
   // Options of a step's command. A word without a dash is the value of the option before it, and so
   // cannot come first.
-  Result<std::vector<std::string>> args(const YamlNode& value, const std::string& path,
+  Result<std::vector<std::string>> args(const envspec::YamlNode& value, const std::string& path,
                                         const std::vector<std::string>& options) const {
-    if (value.kind != YamlNode::Kind::List)
-      return wrong_form(name_, value, path, message("expected a list, such as [{}]", options.front()));
+    if (value.kind != envspec::YamlNode::Kind::List)
+      return envspec::wrong_form(name_, value, path,
+                                 message("expected a list, such as [{}]", options.front()));
     std::vector<std::string> out;
-    for (const YamlNode& item : value.items) {
-      if (item.kind != YamlNode::Kind::Scalar)
-        return wrong_form(name_, item, path, message("expected an option or its value"));
+    for (const envspec::YamlNode& item : value.items) {
+      if (item.kind != envspec::YamlNode::Kind::Scalar)
+        return envspec::wrong_form(name_, item, path, message("expected an option or its value"));
       const std::string option = item.text.substr(0, item.text.find('='));
       const bool is_option = option.starts_with('-');
       if (is_option ? std::ranges::find(options, option) == options.end() : out.empty()) {
         const auto near = nearest_word(option, options);
         return Error{
             Errc::Malformed,
-            message("{}: {}: \"{}\" is not an option that a policy may set", yaml_place(name_, item), path,
-                    plain(option, false)),
+            message("{}: {}: \"{}\" is not an option that a policy may set", envspec::yaml_place(name_, item),
+                    path, report::plain(option, false)),
             near.empty() ? message("valid here: {}", join(options)) : message("did you mean \"{}\"?", near)};
       }
       out.push_back(item.text);
@@ -146,51 +148,54 @@ class Reader {
 
   // `causes: {SLUG: null}` is a rule with the default severity, error. An allowance and its reason
   // need each other.
-  Result<void> causes(const YamlNode& node) {
-    if (node.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, node, "causes", message("expected causes with their fields below it"));
+  Result<void> causes(const envspec::YamlNode& node) {
+    if (node.kind != envspec::YamlNode::Kind::Map)
+      return envspec::wrong_form(name_, node, "causes",
+                                 message("expected causes with their fields below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
-      const YamlNode &key = node.keys[i], &value = node.items[i];
+      const envspec::YamlNode &key = node.keys[i], &value = node.items[i];
       const auto cause = cause_from_slug(key.text);
       if (!cause) return unknown_cause(key);
       const std::string path = "causes." + key.text;
       CauseRule rule{.cause = *cause, .line = key.line};
-      if (value.kind != YamlNode::Kind::Null && value.kind != YamlNode::Kind::Map)
-        return wrong_form(name_, value, path, message("expected keys with values below it"));
+      if (value.kind != envspec::YamlNode::Kind::Null && value.kind != envspec::YamlNode::Kind::Map)
+        return envspec::wrong_form(name_, value, path, message("expected keys with values below it"));
       for (std::size_t j = 0; j < value.keys.size(); ++j)
         SCANKIT_CHECK(field(value.keys[j], value.items[j], path + ".", cause_fields(), rule, {}, {}));
       if (rule.allowed_until.empty() != rule.reason.empty())
-        return wrong_form(name_, key, path,
-                          rule.reason.empty() ? message("allowed_until needs a reason as well")
-                                              : message("reason belongs to allowed_until, which is missing"));
+        return envspec::wrong_form(name_, key, path,
+                                   rule.reason.empty()
+                                       ? message("allowed_until needs a reason as well")
+                                       : message("reason belongs to allowed_until, which is missing"));
       policy_.causes.push_back(std::move(rule));
     }
     return {};
   }
 
-  Error unknown_cause(const YamlNode& key) const {
+  Error unknown_cause(const envspec::YamlNode& key) const {
     std::vector<std::string> known;
     for (const CauseInfo& cause : all_causes()) known.emplace_back(cause.slug);
     const auto near = nearest_word(key.text, known);
     return {
-        Errc::Malformed, message("{}: unknown cause \"{}\"", yaml_place(name_, key), plain(key.text, false)),
+        Errc::Malformed,
+        message("{}: unknown cause \"{}\"", envspec::yaml_place(name_, key), report::plain(key.text, false)),
         near.empty() ? message("scankit explain --list lists all") : message("did you mean \"{}\"?", near)};
   }
 
-  Result<void> steps(const YamlNode& node) {
-    if (node.kind != YamlNode::Kind::Map)
-      return wrong_form(name_, node, "steps", message("expected keys with values below it"));
+  Result<void> steps(const envspec::YamlNode& node) {
+    if (node.kind != envspec::YamlNode::Kind::Map)
+      return envspec::wrong_form(name_, node, "steps", message("expected keys with values below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
-      const YamlNode &key = node.keys[i], &value = node.items[i];
+      const envspec::YamlNode &key = node.keys[i], &value = node.items[i];
       const auto step = std::ranges::find(policy_steps(), std::string_view(key.text), &PolicyStep::name);
       if (step == policy_steps().end()) {
         std::vector<std::string> known;
         for (const PolicyStep& each : policy_steps()) known.emplace_back(each.name);
-        return unknown_field(name_, key, "steps." + key.text, known);
+        return envspec::unknown_field(name_, key, "steps." + key.text, known);
       }
       const std::string path = "steps." + key.text;
-      if (value.kind != YamlNode::Kind::Map)
-        return wrong_form(name_, value, path, message("expected keys with values below it"));
+      if (value.kind != envspec::YamlNode::Kind::Map)
+        return envspec::wrong_form(name_, value, path, message("expected keys with values below it"));
       for (std::size_t j = 0; j < value.keys.size(); ++j)
         SCANKIT_CHECK(field(value.keys[j], value.items[j], path + ".", step_fields(), policy_.*(step->place),
                             {}, step->options));
@@ -229,7 +234,7 @@ std::string today_utc() {
 }
 
 Result<Policy> parse_policy(std::string_view text, const std::string& name) {
-  auto root = parse_yaml(text, name);
+  auto root = envspec::parse_yaml(text, name);
   if (!root) {
     Error error = root.error();
     // The YAML reader's hint is about specs.
@@ -244,12 +249,12 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
 }
 
 Result<Policy> read_policy(const std::string& path) {
-  auto text = read_whole_file(path, kYamlBytes, Accept::FilesAndPipes);
+  auto text = read_whole_file(path, envspec::kYamlBytes, Accept::FilesAndPipes);
   if (!text && text.error().code == Errc::Unsupported)
-    return Error{Errc::Unsupported, message("{} is longer than {} KiB", path, kYamlBytes >> 10),
+    return Error{Errc::Unsupported, message("{} is longer than {} KiB", path, envspec::kYamlBytes >> 10),
                  message("a policy has a few KiB: is this the right file?")};
   if (!text) return text.error();
   return parse_policy(*text, path);
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

@@ -12,7 +12,7 @@
 
 // What a run may end with, as scankit-ci.yaml says it. The
 // fields, their forms and their texts: policy_fields.cc.
-namespace scankit {
+namespace scankit::gate {
 
 inline constexpr int kPolicySchema = 1;
 inline constexpr const char* kPolicyFile = "scankit-ci.yaml";
@@ -107,4 +107,4 @@ inline constexpr int kLongestTimeout = 86400;
 // ECMA 262, for the schema; the parser is at least as strict.
 inline constexpr std::string_view kDatePattern = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$";
 
-}  // namespace scankit
+}  // namespace scankit::gate

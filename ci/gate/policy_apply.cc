@@ -7,7 +7,7 @@
 
 // Gives every finding the severity that the policy wants. After that an error is what fails, for every
 // output format and for the exit status.
-namespace scankit {
+namespace scankit::gate {
 namespace {
 
 Severity severity_of(const std::string& word) {
@@ -124,12 +124,12 @@ Outcome allowances(const Policy& policy, const std::string& today, const std::ve
 
 // The causes are looked up with the severities of the checks, and the verdict is decided with those of the policy.
 void apply_policy(const Policy& policy, const std::string& today, Report& report) {
-  const Applied applied(policy, today, linked_findings(report));
+  const Applied applied(policy, today, checks::linked_findings(report));
   if (std::ranges::any_of(policy.causes, [](const CauseRule& rule) { return !rule.allowed_until.empty(); }))
     report.outcomes.push_back(allowances(policy, today, report.outcomes));
   for (Outcome& outcome : report.outcomes)
     for (Finding& finding : outcome.findings) applied.to(finding);
-  decide_root_cause(report);
+  checks::decide_root_cause(report);
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

@@ -5,7 +5,7 @@
 
 // The tables of the policy's fields and of the steps, and what is generated from them: the JSON Schema and
 // the table of ci/README.md. Texts in the tables appear there word for word.
-namespace scankit {
+namespace scankit::gate {
 
 const std::vector<PolicyField<Policy>>& policy_fields() {
   static const std::vector<PolicyField<Policy>> fields = {
@@ -209,4 +209,4 @@ std::string policy_fields_markdown() {
   return out;
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

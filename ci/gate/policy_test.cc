@@ -13,7 +13,7 @@
 #include "doctor/base/mutate_test.h"
 #include "envspec/spec/fields.h"
 
-namespace scankit {
+namespace scankit::gate {
 namespace {
 
 const std::string kGood = R"(schema: 1
@@ -135,7 +135,7 @@ TEST(Policy, RefusesBombsQuickly) {
   expect_refused("schema: !!python/object/apply:os.system [ls]\n", "tags (!name) are not supported");
   expect_refused("schema: 1\ncauses: " + std::string(100000, '['), "p.yaml:2:");
   std::string keys = "schema: 1\nsteps:\n  doctor:\n    args: [";
-  while (keys.size() < kYamlBytes - 20) keys += "--all,";
+  while (keys.size() < envspec::kYamlBytes - 20) keys += "--all,";
   expect_refused(keys + "]\n", "more than 10000 values");
   expect_refused(std::string(1u << 20, 'x'), "is longer than 256 KiB");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
@@ -320,4 +320,4 @@ TEST(PolicyApplied, SaysThatAnAllowanceEnded) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::gate

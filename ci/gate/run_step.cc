@@ -22,7 +22,7 @@
 
 // Runs one step and stores its answer, and writes to the job page of a CI server. For each step the
 // directory has STEM.json, the answer, and STEM.step.json, how it ended, with the answer's hash.
-namespace scankit {
+namespace scankit::gate {
 namespace {
 using Json = nlohmann::ordered_json;
 
@@ -113,13 +113,15 @@ std::string variable(const char* name) {
 
 // The whole report if it fits into `room` bytes, else its verdict, else nothing.
 std::string summary_of(const Report& report, int exit_status, std::size_t room) {
-  std::string text = render("markdown", doctor_views(report, exit_status));
+  std::string text = report::render("markdown", report::doctor_views(report, exit_status));
   if (text.size() <= room) return text;
-  text =
-      "## " + say("scankit {}: {}", command_of(report), markdown_escaped(verdict_line(report))) + "\n\n" +
-      markdown_escaped(counts_line(report)) + "\n\n" +
-      markdown_escaped(say("The full report is too long for this page: --report markdown=FILE writes it.")) +
-      "\n";
+  text = "## " +
+         say("scankit {}: {}", report::command_of(report),
+             report::markdown_escaped(report::verdict_line(report))) +
+         "\n\n" + report::markdown_escaped(report::counts_line(report)) + "\n\n" +
+         report::markdown_escaped(
+             say("The full report is too long for this page: --report markdown=FILE writes it.")) +
+         "\n";
   return text.size() <= room ? text : "";
 }
 
@@ -144,13 +146,13 @@ Result<void> append(const std::string& path, const Report& report, int exit_stat
 
 int tell_job_page(const Report& report, int exit_status, bool to_stdout) {
   if (variable("GITHUB_ACTIONS") == "true" && to_stdout)
-    std::cout << render("github", doctor_views(report, exit_status)) << std::flush;
+    std::cout << report::render("github", report::doctor_views(report, exit_status)) << std::flush;
   const std::string summary = variable("GITHUB_STEP_SUMMARY");
   if (summary.empty()) return kExitClean;
   const auto written = append(summary, report, exit_status);
   if (written) return kExitClean;
-  report_error(written.error());
+  cli::report_error(written.error());
   return kExitInternal;
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

@@ -11,7 +11,7 @@
 
 // Turns the JSON of `scankit validate` into outcomes, so that the gate's report has one form for all of
 // its steps. What validate says itself stays English.
-namespace scankit {
+namespace scankit::gate {
 namespace {
 using Json = nlohmann::ordered_json;
 
@@ -80,7 +80,7 @@ Outcome of_device(const Json& json, const std::string& name, const Device& devic
 std::optional<Cause> cause_of_import(const std::string& message) {
   constexpr const char* kHead =
       "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n";
-  const Log log = explain_text(std::string(kHead).append(message).append("\n"));
+  const Log log = logs::explain_text(std::string(kHead).append(message).append("\n"));
   if (log.hits.empty() || log.hits.front().role != "root" || log.hits.front().sure == "possible")
     return std::nullopt;
   return cause_from_slug(log.hits.front().cause);
@@ -197,4 +197,4 @@ void leave_import_to_doctor(const std::vector<Outcome>& doctor, std::vector<Outc
   }
 }
 
-}  // namespace scankit
+}  // namespace scankit::gate

@@ -9,7 +9,7 @@
 #include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // What is wrong with a file in this state, as a sentence; "" if the state is another check's matter.
@@ -291,4 +291,4 @@ extern const Check kPythonTagFits{.id = "python-tag-fits",
                                   .not_applicable = no_copy_found,
                                   .run = python_tag_fits};
 
-}  // namespace scankit
+}  // namespace scankit::checks

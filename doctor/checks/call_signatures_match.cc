@@ -15,7 +15,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/known_packages.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // For *args: any number.
@@ -111,11 +111,11 @@ const ModuleTexts* texts_of(const Snapshot& snapshot, const std::string& module)
 // the file takes the number in the table, the file is not of that release.
 std::optional<Takes> of_the_release(const Snapshot& snapshot, const std::string& module,
                                     const std::string& callee) {
-  const std::string distribution = signature_distribution(callee);
+  const std::string distribution = knowledge::signature_distribution(callee);
   const auto& installed = snapshot.distributions.value;
   for (std::size_t i = 0; i < installed.size() && !distribution.empty(); ++i) {
     if (normalized_name(installed[i].name) != normalized_name(distribution)) continue;
-    const auto known = known_signature(callee, installed[i].version);
+    const auto known = knowledge::known_signature(callee, installed[i].version);
     const ModuleTexts* texts = texts_of(snapshot, module);
     if (!known || texts == nullptr || texts->open_ended ||
         !std::ranges::binary_search(texts->arguments, known->arguments))
@@ -271,4 +271,4 @@ extern const Check kCallSignaturesMatch{
     .confirmed_by_import = false,
     .not_applicable = nothing_is_called,
     .run = call_signatures_match};
-}  // namespace scankit
+}  // namespace scankit::checks

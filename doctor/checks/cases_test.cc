@@ -19,7 +19,7 @@
 #include "doctor/model/snapshot.h"
 #include "doctor/report/fixes.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 using Json = nlohmann::json;
 
@@ -63,8 +63,8 @@ std::string finding_text(const Finding& finding, const Snapshot& snapshot) {
   text += "    " + english(finding.summary) + "\n";
   for (const Evidence& each : finding.evidence) text += "    fact: " + each.fact + "\n";
   for (const Fix& fix : finding.fixes) {
-    text += "    fix: " + fix_sentence(fix, snapshot) + "\n";
-    if (const std::string command = fix_command(fix, snapshot); !command.empty())
+    text += "    fix: " + report::fix_sentence(fix, snapshot) + "\n";
+    if (const std::string command = report::fix_command(fix, snapshot); !command.empty())
       text += "      " + command + "\n";
   }
   return text;
@@ -299,4 +299,4 @@ TEST(Checks, ThatThrowAreReportedAsCrashed) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::checks

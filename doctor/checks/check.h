@@ -6,7 +6,7 @@
 
 #include "doctor/model/finding.h"
 
-namespace scankit {
+namespace scankit::checks {
 
 // The facts that a check depends on. The runner makes sure that they are present, so that no check passes
 // because a fact is missing.
@@ -80,4 +80,4 @@ void decide_root_cause(Report& report);
 // apply_policy(), whose rules reach the symptoms of a cause before they change severities.
 std::vector<Finding> linked_findings(const Report& report);
 
-}  // namespace scankit
+}  // namespace scankit::checks

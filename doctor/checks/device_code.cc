@@ -6,7 +6,7 @@
 #include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/cuda_support.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 Message no_device_code(const Snapshot& snapshot) {
@@ -57,7 +57,7 @@ Finding unreadable_images(const Snapshot& snapshot, const DeviceCode& code, cons
   const bool library = !driver.libcuda_version.empty() && driver.libcuda_kind != "stub";
   const std::string& version = library ? driver.libcuda_version : driver.version;
   const std::string& packing = (*code.images)[image].compression;
-  const auto needed = driver_that_unpacks(packing);
+  const auto needed = knowledge::driver_that_unpacks(packing);
   std::string floor;
   for (const unsigned part : needed->release) floor += (floor.empty() ? "" : ".") + std::to_string(part);
   std::vector<Fix> fixes = {Advice{message("update the NVIDIA driver to {} or newer", floor)}};
@@ -91,7 +91,7 @@ Evidence user_driver_fact(const Snapshot& snapshot) {
 Finding unread_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& gpu,
                          std::size_t image) {
   const DeviceImage& cubin = (*code.images)[image];
-  const auto drivers = drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
+  const auto drivers = knowledge::drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
   const Evidence driver = user_driver_fact(snapshot);
   const std::string floor = drivers->reads_text;
   std::vector<Fix> fixes = {Advice{message("update the NVIDIA driver to {} or newer", floor)}};
@@ -115,7 +115,7 @@ Finding unread_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, const
 // The sentence for a cubin ABI that is unknown, or that this driver may or may not read.
 Message unclear_cubin_abi(const Snapshot& snapshot, const DeviceCode& code, std::size_t image) {
   const DeviceImage& cubin = (*code.images)[image];
-  const auto drivers = drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
+  const auto drivers = knowledge::drivers_of_cubin_abi(cubin.elf_abi, cubin.sm);
   const std::string driver = user_driver_fact(snapshot).value;
   if (!drivers)
     return message(
@@ -249,7 +249,7 @@ void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& 
   const auto supported = supported_cuda(snapshot);
   std::size_t too_new = 0;
   for (const std::size_t i : ptx) {
-    const auto needed = cuda_of_ptx((*code.images)[i].isa);
+    const auto needed = knowledge::cuda_of_ptx((*code.images)[i].isa);
     if (!supported || !needed || (*needed > supported->cuda && supported->or_newer)) {
       result.unknown.push_back(
           message("{} supports {} with PTX {} only; whether this driver compiles it is not known",
@@ -265,7 +265,7 @@ void judge_ptx(const Snapshot& snapshot, const DeviceCode& code, const SeenGpu& 
                                      code.subject, gpu.name()));
     return;
   }
-  const std::string needed = cuda_of_ptx(image.isa)->major_minor();
+  const std::string needed = knowledge::cuda_of_ptx(image.isa)->major_minor();
   std::vector<Fix> fixes = {Advice{message("update the NVIDIA driver to one that supports CUDA {}", needed)}};
   if (code.module != "torch") {
     const auto more =
@@ -303,4 +303,4 @@ extern const Check kPtxLoadable{.id = "ptx-loadable",
                                 .not_applicable = ptx_not_applicable,
                                 .run = ptx_loadable};
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -5,7 +5,7 @@
 #include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/cuda_support.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 Message driver_age_not_applicable(const Snapshot& snapshot) {
@@ -93,7 +93,7 @@ CheckResult driver_new_enough(const Snapshot& snapshot) {
   if (!snapshot.driver.present()) return unknown(message("driver: {}", why_missing(snapshot.driver)));
   if (!snapshot.torch.present()) return unknown(message("torch: {}", why_missing(snapshot.torch)));
   const auto built = Version::parse(snapshot.torch.value.cuda);
-  const auto minimum = built ? minimum_driver(*built) : std::nullopt;
+  const auto minimum = built ? knowledge::minimum_driver(*built) : std::nullopt;
   const auto cuda = supported_cuda(snapshot);
   // A driver for a newer major version runs everything older, whatever the table says about
   // minimum versions.
@@ -213,4 +213,4 @@ extern const Check kDriverPartsMatch{
     .not_applicable = driver_parts_not_applicable,
     .run = driver_parts_match};
 
-}  // namespace scankit
+}  // namespace scankit::checks

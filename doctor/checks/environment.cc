@@ -11,7 +11,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/snapshot_variables.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 Message none_is_broken(const Snapshot& snapshot) {
@@ -200,4 +200,4 @@ extern const Check kRepairsFinished{.id = "repairs-finished",
                                     .run = repairs_finished,
                                     .left_out = repairs_left_out};
 
-}  // namespace scankit
+}  // namespace scankit::checks

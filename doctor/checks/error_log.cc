@@ -7,7 +7,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/known_packages.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 Message sureness(const std::string& word) {
@@ -33,7 +33,7 @@ std::vector<Fix> log_fixes(const LogHit& hit, Cause cause, bool has_python) {
   if (const Message ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
   const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
   const std::string package = named == hit.facts.end() ? hit.module : named->value;
-  const auto known = distribution_of_import_name(package);
+  const auto known = knowledge::distribution_of_import_name(package);
   if (cause == Cause::PackageNotInstalled && has_python) {
     fixes.emplace_back(InstallModelPackage{normalized_name(package)});
   } else if (cause == Cause::MissingPythonDependency && has_python && known) {
@@ -149,4 +149,4 @@ void join_log(Report& report) {
   });
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -5,7 +5,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 Message visible_gpus_not_applicable(const Snapshot& snapshot) {
@@ -211,4 +211,4 @@ extern const Check kLibcudaUsable{.id = "libcuda-usable",
                                   .not_applicable = libcuda_not_applicable,
                                   .run = libcuda_usable};
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -10,7 +10,7 @@
 #include "doctor/base/text.h"
 #include "doctor/knowledge/cuda_support.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // How libcuda reads CUDA_VISIBLE_DEVICES was observed on an H200 with driver 580.159.04; the CUDA
@@ -174,7 +174,7 @@ std::optional<SupportedCuda> supported_cuda(const Snapshot& snapshot) {
   if (const auto told = Version::parse(driver.cuda_version); told && !compat && snapshot.driver.present())
     return SupportedCuda{*told, false, {"/driver/value/cuda_version", driver.cuda_version}};
   if (!user) return std::nullopt;
-  const auto known = cuda_of_driver(*user);
+  const auto known = knowledge::cuda_of_driver(*user);
   if (!known) return std::nullopt;
   // Whichever file the version came from is the evidence.
   const bool library = !driver.libcuda_version.empty() && *user == Version::parse(driver.libcuda_version);
@@ -217,7 +217,7 @@ std::string image_list(const std::vector<DeviceImage>& images) {
 }
 
 std::optional<bool> driver_unpacks(const Snapshot& snapshot, const DeviceImage& image) {
-  const auto needed = driver_that_unpacks(image.compression);
+  const auto needed = knowledge::driver_that_unpacks(image.compression);
   if (!needed) return true;
   const auto user = user_driver(snapshot);
   if (!user) return std::nullopt;
@@ -230,7 +230,7 @@ CubinAbi driver_reads_cubin_abi(const Snapshot& snapshot, const DeviceImage& ima
   const auto user = user_driver(snapshot);
   // A snapshot of an older scankit does not contain the image's ABI.
   if (image.kind != "cubin" || image.elf_abi == 0 || !user) return CubinAbi::Read;
-  const auto drivers = drivers_of_cubin_abi(image.elf_abi, image.sm);
+  const auto drivers = knowledge::drivers_of_cubin_abi(image.elf_abi, image.sm);
   if (!drivers) return CubinAbi::Unknown;
   const bool wsl = snapshot.os.value.wsl;
   const auto reached = [&](Version driver) {
@@ -271,4 +271,4 @@ std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, c
   return rebuild_fixes(snapshot, *copy, otherwise, {{"TORCH_CUDA_ARCH_LIST", arch}});
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -8,7 +8,7 @@
 #include "doctor/checks/snapshot_queries.h"
 
 // What the checks of GPUs and drivers ask of a snapshot.
-namespace scankit {
+namespace scankit::checks {
 
 // Whether CUDA_VISIBLE_DEVICES lets a process see the GPU. Unclear: its entries may mean this GPU
 // or another one.
@@ -67,4 +67,4 @@ std::vector<Fix> rebuild_for(const Snapshot& snapshot, const DeviceCode& code, c
 // For Check::not_applicable: nothing here computes on a GPU. "" if something does.
 Message no_use_of_gpus(const Snapshot& snapshot);
 
-}  // namespace scankit
+}  // namespace scankit::checks

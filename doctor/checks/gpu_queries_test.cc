@@ -10,7 +10,7 @@
 #include "doctor/checks/recorded_cases.h"
 #include "doctor/model/snapshot.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 Gpu gpu(const std::string& sm, const std::string& uuid) {
@@ -295,4 +295,4 @@ TEST(Gpus, NameTheArchitectureOfARebuild) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -7,7 +7,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/snapshot_variables.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // A module under diagnosis has checks of its own, which say more than the audit.
@@ -223,4 +223,4 @@ extern const Check kImportObserved{.id = "import-observed",
                                    .run = import_observed,
                                    .left_out = import_left_out};
 
-}  // namespace scankit
+}  // namespace scankit::checks

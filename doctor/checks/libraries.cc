@@ -7,7 +7,7 @@
 #include "doctor/checks/missing.h"
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // libc, libm, libpthread, librt and libdl all have GLIBC_ version nodes. The loader refuses a file if a
@@ -304,4 +304,4 @@ extern const Check kLibrariesFound{
     .not_applicable = no_module_installed,
     .run = libraries_found};
 
-}  // namespace scankit
+}  // namespace scankit::checks

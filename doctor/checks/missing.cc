@@ -7,7 +7,7 @@
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 template <std::size_t N>
@@ -135,4 +135,4 @@ std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const
   return foreign;
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -8,7 +8,7 @@
 #include "doctor/checks/snapshot_queries.h"
 
 // To whom a missing library or name belongs, and what its absence proves.
-namespace scankit {
+namespace scankit::checks {
 
 bool is_torch_cuda_library(const std::string& soname);  // a CPU build of torch has none of these
 bool is_cuda_library(const std::string& soname);        // of the CUDA toolkit
@@ -50,4 +50,4 @@ bool torch_lost(const Snapshot& snapshot, const std::string& soname);
 // that this torch should have.
 std::vector<std::size_t> foreign_torch_libraries(const Snapshot& snapshot, const Copy& copy);
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -8,7 +8,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/snapshot_variables.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // Why this check does not apply: no module under diagnosis is installed, and nothing needs one.
@@ -387,4 +387,4 @@ extern const Check kSingleCopy{.id = "single-copy",
                                .not_applicable = no_copy_found,
                                .run = single_copy};
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -14,7 +14,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/known_packages.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 const Distribution* installed(const Snapshot& snapshot, const std::string& name) {
@@ -32,7 +32,8 @@ const Distribution* owner_of(const Snapshot& snapshot, const std::string& file) 
     if (!entry.exists || entry.origin == "cwd" || !file.starts_with(entry.path + "/")) continue;
     const std::string rest = file.substr(entry.path.size() + 1);
     const std::string package = rest.substr(0, rest.find('/'));
-    const Distribution* found = installed(snapshot, distribution_of_import_name(package).value_or(package));
+    const Distribution* found =
+        installed(snapshot, knowledge::distribution_of_import_name(package).value_or(package));
     if (found != nullptr) return found;
   }
   return nullptr;
@@ -59,8 +60,8 @@ std::optional<Clash> clash_of(const Snapshot& snapshot, const Observation& seen)
 }
 
 // The row that says that these two do not work together.
-const NeighbourPair* known_misfit(const Distribution& caller, const Distribution& callee) {
-  for (const NeighbourPair& pair : neighbour_pairs())
+const knowledge::NeighbourPair* known_misfit(const Distribution& caller, const Distribution& callee) {
+  for (const knowledge::NeighbourPair& pair : knowledge::neighbour_pairs())
     if (normalized_name(caller.name) == pair.package && normalized_name(callee.name) == pair.with &&
         meets(caller.version, pair.releases) && !meets(callee.version, pair.takes))
       return &pair;
@@ -97,7 +98,7 @@ std::vector<Clash> clashes(const Snapshot& snapshot) {
 }
 
 std::vector<Fix> repair_of(const Distribution& caller, const Distribution& callee) {
-  if (const NeighbourPair* pair = known_misfit(caller, callee))
+  if (const knowledge::NeighbourPair* pair = known_misfit(caller, callee))
     return {InstallPackages{{callee.name + pair->takes}}};
   return {Advice{message("install another release of {} or of {}: these two do not work together",
                          callee.name, caller.name)}};
@@ -132,7 +133,7 @@ bool was_imported(const Snapshot& snapshot, const std::string& package) {
 // Pairs of the table that are installed, where no import was made that shows it.
 std::vector<Finding> known_misfits(const Snapshot& snapshot, const std::vector<Clash>& seen) {
   std::vector<Finding> findings;
-  for (const NeighbourPair& pair : neighbour_pairs()) {
+  for (const knowledge::NeighbourPair& pair : knowledge::neighbour_pairs()) {
     const Distribution *caller = installed(snapshot, pair.package), *callee = installed(snapshot, pair.with);
     if (caller == nullptr || callee == nullptr || known_misfit(*caller, *callee) != &pair) continue;
     const bool shown = std::ranges::any_of(
@@ -208,7 +209,7 @@ Message of_shared(const SharedPackage& shared) {
 // The distribution that the neighbours require: the first owner by the table, which torch's metadata and
 // mamba_ssm's name.
 std::string wanted_owner(const SharedPackage& shared) {
-  const std::string usual = distribution_of_import_name(shared.package).value_or(shared.package);
+  const std::string usual = knowledge::distribution_of_import_name(shared.package).value_or(shared.package);
   for (const std::string& owner : shared.owners)
     if (normalized_name(owner) == normalized_name(shared.package)) return owner;
   return usual;
@@ -304,4 +305,4 @@ extern const Check kPackagesInstalledOnce{
     .not_applicable = nothing_beside,
     .run = packages_installed_once};
 
-}  // namespace scankit
+}  // namespace scankit::checks

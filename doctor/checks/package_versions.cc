@@ -13,7 +13,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/known_packages.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 bool is_transformers(const PackageImport& import) { return import.target_package == "transformers"; }
@@ -45,7 +45,8 @@ std::vector<Fix> sibling_fixes(const Snapshot& snapshot, const PackageImport& im
   if (!offering.module.empty())
     return module_fixes(snapshot, offering.module, message("repair {}", offering.module));
   if (!offering.lacks.empty())
-    return {InstallPackages{{distribution_of_import_name(offering.lacks).value_or(offering.lacks)}}};
+    return {
+        InstallPackages{{knowledge::distribution_of_import_name(offering.lacks).value_or(offering.lacks)}}};
   if (offering.offer == Offer::Absent) return {InstallPackages{{import.target_package}}};
   if (std::string requirement = fitting_release(import); !requirement.empty())
     return {InstallPackages{{std::move(requirement)}}};
@@ -301,4 +302,4 @@ extern const Check kTritonFits{.id = "triton-fits",
                                .not_applicable = nobody_uses_it,
                                .run = triton_fits};
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -7,7 +7,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 std::string observation_pointer(const Snapshot& snapshot, const Observation& seen) {
@@ -178,4 +178,4 @@ std::string module_beside(const Snapshot& snapshot, const PackageImport& import)
   return std::ranges::find(snapshot.modules, usual) != snapshot.modules.end() ? usual : import.target_package;
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -7,7 +7,7 @@
 #include "doctor/model/finding.h"
 
 // What the checks of the packages around the modules ask of a snapshot.
-namespace scankit {
+namespace scankit::checks {
 
 enum class Offer { Yes, No, Absent, Unknown };
 
@@ -38,4 +38,4 @@ Message which_copy(const Snapshot& snapshot, const std::string& package, const s
 // together, else the sibling itself.
 std::string module_beside(const Snapshot& snapshot, const PackageImport& import);
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -11,7 +11,7 @@
 #include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 const ProjectModule& module_of(const Project& project, const ProjectImport& import) {
@@ -162,4 +162,4 @@ extern const Check kProjectModulesPresent{
     .not_applicable = nothing_wanted,
     .run = project_modules_present};
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -13,7 +13,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/known_packages.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // Everything that is known about one absent package.
@@ -88,7 +88,7 @@ struct Needed {
 Needed needed(const Snapshot& snapshot, const std::string& package, const Absence& absence) {
   if (!absence.requirements.empty())
     return {snapshot.missing_requirements.value[absence.requirements.front()].requirement};
-  if (const auto known = distribution_of_import_name(package)) return {*known};
+  if (const auto known = knowledge::distribution_of_import_name(package)) return {*known};
   for (const PackageFound& ours : snapshot.packages.value.found)
     if (ours.name == package) return {package};
   return {package, true};
@@ -250,4 +250,4 @@ extern const Check kPythonDependenciesPresent{
     .confirmed_by_import = false,
     .not_applicable = nothing_to_look_at,
     .run = python_dependencies_present};
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -10,7 +10,7 @@
 #include "doctor/checks/packages.h"
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // nullptr for an outcome that does not come from a check of checks.def.
@@ -251,4 +251,4 @@ void reconcile(Report& report) {
   settle_unknowns(report);
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -12,7 +12,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/model/snapshot.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 using Json = nlohmann::json;
 
@@ -128,4 +128,4 @@ Report diagnosed(const Json& test) {
   return report;
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -7,7 +7,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::checks {
 
 // The fixes of module_fixes() are either scankit's module or only advice, which `otherwise` replaces.
 std::vector<Fix> module_or(const Snapshot& snapshot, const std::string& module, Fix otherwise) {
@@ -81,4 +81,4 @@ std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const
   return fixes;
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

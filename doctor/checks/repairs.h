@@ -6,7 +6,7 @@
 #include "doctor/model/finding.h"
 
 // Repairs that several checks offer. The first one with a command becomes the last line of the report.
-namespace scankit {
+namespace scankit::checks {
 
 // scankit's own module if it carries one of that name, followed by `otherwise`.
 std::vector<Fix> module_or(const Snapshot& snapshot, const std::string& module, Fix otherwise);
@@ -22,4 +22,4 @@ std::string export_line(const std::string& name, const std::string& value);
 std::string edit_command(const SourceTree& tree, const SourceFact& fact, const std::string& pattern,
                          const std::string& replacement);
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -11,7 +11,7 @@
 #include "doctor/knowledge/faults.h"
 #include "doctor/report/fixes.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // Findings that no command repairs: the check and the cause, and why. The advice says what a person would do.
@@ -54,7 +54,7 @@ const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
 
 bool has_command(const Finding& finding, const Snapshot& snapshot) {
   return std::ranges::any_of(finding.fixes,
-                             [&](const Fix& fix) { return !fix_command(fix, snapshot).empty(); });
+                             [&](const Fix& fix) { return !report::fix_command(fix, snapshot).empty(); });
 }
 
 // An advice that ends in the line to type: "...: MAX_JOBS=2 pip install ...".
@@ -79,7 +79,7 @@ TEST(Repairs, ComeWithEveryFinding) {
       if (is_withdrawn(finding)) continue;
       EXPECT_FALSE(finding.fixes.empty())
           << name << ": " << info(finding.cause).slug << ": " << finding.summary;
-      for (const Fix& fix : finding.fixes) EXPECT_NE(fix_sentence(fix), "") << name;
+      for (const Fix& fix : finding.fixes) EXPECT_NE(report::fix_sentence(fix), "") << name;
     }
   }
 }
@@ -97,7 +97,7 @@ TEST(Repairs, AreCommandsWhereAProgramCanDoIt) {
       without.insert(kNoCommand.contains(anywhere) ? anywhere : here);
       EXPECT_TRUE(kNoCommand.contains(anywhere) || kNoCommand.contains(here))
           << name << ": " << slug << ": "
-          << (finding.fixes.empty() ? "" : fix_sentence(finding.fixes.front()));
+          << (finding.fixes.empty() ? "" : report::fix_sentence(finding.fixes.front()));
     }
   }
   for (const auto& [where, why] : kNoCommand)
@@ -113,7 +113,8 @@ std::vector<std::string> commands_where_conda_installed_it(const std::string& na
       {"editable", false}, {"project", ""},    {"conda_channel", "conda-forge"}};
   std::vector<std::string> commands;
   const Report report = diagnosed(test);
-  for (const Fix& fix : report.findings.at(0).fixes) commands.push_back(fix_command(fix, report.snapshot));
+  for (const Fix& fix : report.findings.at(0).fixes)
+    commands.push_back(report::fix_command(fix, report.snapshot));
   return commands;
 }
 
@@ -136,11 +137,11 @@ TEST(Repairs, AreOfEveryCauseThatFilesShow) {
   for (const std::string& name : case_names())
     for (const Finding& finding : diagnosed(case_file(name)).findings)
       raised.insert(info(finding.cause).slug);
-  for (const FaultClass& fault : fault_classes())
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes())
     if (fault.by_files() && !fault.id.starts_with("drift_") && fault.id != "allowance_expired") {
       EXPECT_TRUE(raised.contains(fault.id)) << fault.id;
     }
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -6,7 +6,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/model/snapshot_variables.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 struct Link {
@@ -159,4 +159,4 @@ void decide_root_cause(Report& report) {
   report.verdict = verdict(report);
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -4,7 +4,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/model/snapshot_variables.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // Of a machine with something to check.
@@ -142,4 +142,4 @@ TEST(Verdict, OfAGateIsEmptyWhereNoStepRan) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::checks

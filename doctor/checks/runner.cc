@@ -8,15 +8,19 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/snapshot_variables.h"
 
-namespace scankit {
-
-#define CHECK(constant) extern const Check constant;
+// Those of doctor/preflight are in a namespace of their own.
+#define CHECK(space, constant)                  \
+  namespace scankit::space {                    \
+  extern const scankit::checks::Check constant; \
+  }
 #include "doctor/checks/checks.def"
 #undef CHECK
 
+namespace scankit::checks {
+
 const std::vector<const Check*>& all_checks() {
   static const std::vector<const Check*> checks = {
-#define CHECK(constant) &constant,
+#define CHECK(space, constant) &scankit::space::constant,
 #include "doctor/checks/checks.def"
 #undef CHECK
   };
@@ -179,4 +183,4 @@ Report diagnose(Snapshot snapshot) {
   return report;
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -9,7 +9,7 @@
 #include "doctor/base/version.h"
 #include "doctor/knowledge/known_packages.h"
 
-namespace scankit {
+namespace scankit::checks {
 
 namespace {
 
@@ -51,8 +51,9 @@ bool bundled_module_serves(const Snapshot& snapshot) {
   const auto at_least = [](const std::optional<Version>& v, const char* floor) {
     return !v || *v >= *Version::parse(floor);
   };
-  return python.implementation == "cpython" && !python.free_threaded && at_least(version, kOldestPython) &&
-         at_least(torch, kOldestTorch) && interpreter_machine(snapshot) == "x86_64";
+  return python.implementation == "cpython" && !python.free_threaded &&
+         at_least(version, knowledge::kOldestPython) && at_least(torch, knowledge::kOldestTorch) &&
+         interpreter_machine(snapshot) == "x86_64";
 }
 
 }  // namespace
@@ -177,11 +178,12 @@ bool is_bundled_module(std::string_view module) {
 std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& module, const Message& otherwise) {
   if (is_bundled_module(module) && bundled_module_serves(snapshot)) return {InstallModule{module}};
   const auto torch = Version::parse(snapshot.torch.value.version);
-  if (is_bundled_module(module) && torch && *torch < *Version::parse(kOldestTorch))
-    return {Advice{otherwise}, Advice{message("scankit's own {} needs torch {} or newer, and torch {} is "
-                                              "installed: install a newer torch, then "
-                                              "run scankit fix",
-                                              module, kOldestTorch, snapshot.torch.value.version)}};
+  if (is_bundled_module(module) && torch && *torch < *Version::parse(knowledge::kOldestTorch))
+    return {Advice{otherwise},
+            Advice{message("scankit's own {} needs torch {} or newer, and torch {} is "
+                           "installed: install a newer torch, then "
+                           "run scankit fix",
+                           module, knowledge::kOldestTorch, snapshot.torch.value.version)}};
   return {Advice{otherwise}};
 }
 
@@ -224,4 +226,4 @@ std::vector<Evidence> symbol_evidence(const Copy& copy, const SymbolTest& fits) 
   return evidence;
 }
 
-}  // namespace scankit
+}  // namespace scankit::checks

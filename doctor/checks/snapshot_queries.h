@@ -10,7 +10,7 @@
 #include "doctor/model/snapshot.h"
 
 // What several checks ask of a snapshot. The results carry the JSON pointers that evidence needs.
-namespace scankit {
+namespace scankit::checks {
 
 // One copy of a module and its place in the snapshot. It points into the snapshot, which must outlive it.
 struct Copy {
@@ -87,4 +87,4 @@ using SymbolTest = std::function<bool(const MissingSymbol&)>;
 // Evidence for every missing symbol for which `fits` is true.
 std::vector<Evidence> symbol_evidence(const Copy& copy, const SymbolTest& fits);
 
-}  // namespace scankit
+}  // namespace scankit::checks

@@ -7,7 +7,7 @@
 #include "doctor/checks/missing.h"
 #include "doctor/checks/snapshot_queries.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 Message symbol_in_words(const MissingSymbol& symbol) {
@@ -368,4 +368,4 @@ extern const Check kPybindInternalsAgree{
     .not_applicable = none_with_pybind,
     .run = pybind_internals_agree};
 
-}  // namespace scankit
+}  // namespace scankit::checks

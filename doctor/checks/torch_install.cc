@@ -13,7 +13,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/model/snapshot.h"
 
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 // What the probe reports for a torch directory without its compiled module.
@@ -349,4 +349,4 @@ extern const Check kTorchImportedFirst{.id = "torch-imported-first",
                                        .not_applicable = no_module_installed,
                                        .run = torch_imported_first};
 
-}  // namespace scankit
+}  // namespace scankit::checks

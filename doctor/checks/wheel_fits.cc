@@ -12,7 +12,7 @@
 
 // An installer refuses a wheel by its tags alone (PEP 425, 427, 600, 656), before it looks at any file in
 // it. This check answers for the diagnosed environment as pip would there.
-namespace scankit {
+namespace scankit::checks {
 namespace {
 
 Message no_wheel(const Snapshot& snapshot) {
@@ -194,4 +194,4 @@ extern const Check kWheelFits{.id = "wheel-fits",
                               .not_applicable = no_wheel,
                               .run = wheel_fits,
                               .asked = [](const Snapshot& snapshot) { return !snapshot.wheels.empty(); }};
-}  // namespace scankit
+}  // namespace scankit::checks

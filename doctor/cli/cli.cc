@@ -12,11 +12,11 @@
 #include "doctor/matrix/places.h"
 #include "doctor/model/redact.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // For CLI11, which calls a validator with the value and takes "" as valid.
-std::string check_report(const std::string& wish) { return report_problem(wish, report_formats()); }
+std::string check_report(const std::string& wish) { return report_problem(wish, report::report_formats()); }
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void add_report_options(CLI::App& command, ShowOptions& options) {
           "--report", options.reports,
           say("also write a report to FILE (- for standard output, instead of the text); repeat for several; "
               "formats: {}",
-              format_names(report_formats())))
+              format_names(report::report_formats())))
       ->type_name("FORMAT=FILE")
       ->allow_extra_args(false)
       ->check(CLI::Validator(check_report, ""));
@@ -91,9 +91,9 @@ void add_environment_options(CLI::App& command, EnvironmentOptions& options) {
 // "sm_90" or "sm_80..sm_120", one or both of whose ends may be missing.
 std::string gpu_range_problem(const std::string& text) {
   const auto to = text.find("..");
-  if (to == std::string::npos) return gpu_name_problem(text);
+  if (to == std::string::npos) return probes::gpu_name_problem(text);
   for (const std::string& end : {text.substr(0, to), text.substr(to + 2)})
-    if (const std::string problem = end.empty() ? "" : gpu_name_problem(end); !problem.empty())
+    if (const std::string problem = end.empty() ? "" : probes::gpu_name_problem(end); !problem.empty())
       return problem;
   return "";
 }
@@ -106,7 +106,7 @@ std::vector<std::string> gpus_in(const std::vector<std::string>& wanted) {
       gpus.push_back(one);
       continue;
     }
-    const auto range = values_of_axis("--gpu", one, known_gpus());
+    const auto range = matrix::values_of_axis("--gpu", one, matrix::known_gpus());
     if (!range) throw CLI::ValidationError(say("{}; {}", range.error().message, range.error().hint));
     gpus.insert(gpus.end(), range->begin(), range->end());
   }
@@ -114,7 +114,7 @@ std::vector<std::string> gpus_in(const std::vector<std::string>& wanted) {
 }
 
 // The facts about a machine that are replaced by a description.
-void add_target_options(CLI::App& command, TargetDescription& target) {
+void add_target_options(CLI::App& command, probes::TargetDescription& target) {
   command
       .add_option("--gpu", target.gpus,
                   say("check for these GPUs instead of the installed ones: sm_90,sm_80..sm_86, or none"))
@@ -125,7 +125,7 @@ void add_target_options(CLI::App& command, TargetDescription& target) {
       .add_option("--driver", target.driver,
                   say("check for this driver version instead of the installed one, such as 570.86"))
       ->type_name("VERSION")
-      ->check(CLI::Validator(driver_version_problem, ""));
+      ->check(CLI::Validator(probes::driver_version_problem, ""));
 }
 
 // What must be there for a healthy answer.
@@ -142,11 +142,11 @@ void add_expectations(CLI::App& command, DoctorOptions& options) {
 // Both options are callbacks on one value; without either, the default of EnvironmentOptions applies.
 void add_import_options(CLI::App& command, DoctorOptions& options) {
   auto* never = command.add_flag_callback(
-      "--no-import", [&options] { options.environment.imports = ImportPolicy::Never; },
+      "--no-import", [&options] { options.environment.imports = probes::ImportPolicy::Never; },
       say("read files only, run nothing"));
   command
       .add_flag_callback(
-          "--import", [&options] { options.environment.imports = ImportPolicy::Always; },
+          "--import", [&options] { options.environment.imports = probes::ImportPolicy::Always; },
           say("import as root even files that belong to another user"))
       ->excludes(never);
 }
@@ -290,7 +290,7 @@ void add_doctor(CLI::App& app, int& exit_status) {
 void add_snapshot(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<SnapshotOptions>();
   // A snapshot runs nothing unless --import asks for it, and even then never another user's code as root.
-  options->environment.imports = ImportPolicy::Never;
+  options->environment.imports = probes::ImportPolicy::Never;
   options->environment.foreign_too = false;
   options->environment.linked = true;
   CLI::App* command =
@@ -307,12 +307,12 @@ void add_snapshot(CLI::App& app, int& exit_status) {
       ->type_name("PATH");
   add_environment_options(*command, options->environment);
   auto* never = command->add_flag_callback(
-      "--no-import", [options] { options->environment.imports = ImportPolicy::Never; },
+      "--no-import", [options] { options->environment.imports = probes::ImportPolicy::Never; },
       say("run nothing; this is the default"));
   command
       ->add_flag_callback(
           // doctor's --import is stronger: it means ImportPolicy::Always.
-          "--import", [options] { options->environment.imports = ImportPolicy::IfOursToRun; },
+          "--import", [options] { options->environment.imports = probes::ImportPolicy::IfOursToRun; },
           say("also import, as doctor does"))
       ->excludes(never);
   begin_group(*command, group_of_output());
@@ -392,4 +392,4 @@ void add_doctor_commands(CLI::App& app, int& exit_status) {
   add_selftest(app, exit_status);
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -10,7 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/cli/commands.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 using Json = nlohmann::json;
 
@@ -177,4 +177,4 @@ TEST(ExplainCommand, SaysWhatWasProbablyMeant) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -21,7 +21,7 @@ class Option;
 
 // What the parsed command lines do; cli.cc parses.
 
-namespace scankit {
+namespace scankit::cli {
 
 // An Error if --module names something that is not here and that scankit does not know: most likely a
 // typing mistake. Nothing if every name has a meaning, or if the environment could not be read.
@@ -30,7 +30,7 @@ std::optional<Error> meaningless_module(const Snapshot& snapshot);
 // The causes whose texts contain the words of `query`, the best first. Causes that contain the most words
 // are returned, and no others; among them the place decides (slug, title, error lines, explanation,
 // repair). Empty if half of the words or more are found nowhere.
-std::vector<const FaultClass*> search_causes(const std::string& query);
+std::vector<const knowledge::FaultClass*> search_causes(const std::string& query);
 
 // "did you mean X?" for a mistyped slug; if none is near, how to list all causes.
 std::string cause_hint(const std::string& wanted);
@@ -43,7 +43,7 @@ struct EnvironmentOptions {
   std::string python;                 // "" where the user named none
   std::vector<std::string> modules;   // as named by the user
   std::string sources;                // --sources
-  ImportPolicy imports = ImportPolicy::IfOursToRun;
+  probes::ImportPolicy imports = probes::ImportPolicy::IfOursToRun;
   // Whether the command offers --import for code of another user, so that a message may suggest it.
   bool foreign_too = true;
   double timeout_s = 60;
@@ -63,10 +63,10 @@ struct AxisOptions {
 
 struct DoctorOptions {
   EnvironmentOptions environment;
-  TargetDescription target;  // --gpu, --driver
-  AxisOptions axes;          // --torch, --cuda, --glibc
-  std::string log;           // an error log, "-" for standard input; "" for none
-  std::string from;          // a snapshot file, "-" for standard input; "" looks at this machine
+  probes::TargetDescription target;  // --gpu, --driver
+  AxisOptions axes;                  // --torch, --cuda, --glibc
+  std::string log;                   // an error log, "-" for standard input; "" for none
+  std::string from;                  // a snapshot file, "-" for standard input; "" looks at this machine
   std::vector<std::string> pythons, snapshots;  // as given; of one, `environment.python` or `from` has it
   bool allow_empty = false;
   std::string snapshot;  // where to write the facts that the answer rests on; "" for nowhere
@@ -139,4 +139,4 @@ void add_doctor_commands(CLI::App& app, int& exit_status);
 // Adds --budget, the time limit of the whole run, to a command.
 CLI::Option* add_budget_option(CLI::App& command, std::string& budget);
 
-}  // namespace scankit
+}  // namespace scankit::cli

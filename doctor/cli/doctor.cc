@@ -22,7 +22,7 @@
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/escape.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // The facts to judge, from where the options say. A log alone looks at nothing of this machine: it may
@@ -35,7 +35,7 @@ Result<Facts> facts_for(const DoctorOptions& options) {
   if (!options.from.empty()) {
     SCANKIT_TRY(facts.snapshot, stored_snapshot(options.from));
     facts.snapshot.read_from = options.from;
-    set_requirements(facts.snapshot, required_in(facts.snapshot, options.environment.required));
+    set_requirements(facts.snapshot, probes::required_in(facts.snapshot, options.environment.required));
     if (!options.environment.so.empty())
       SCANKIT_CHECK(join_named_files(options.environment.so, facts.snapshot));
   } else if (options.log.empty()) {
@@ -50,7 +50,7 @@ Result<Facts> facts_for(const DoctorOptions& options) {
   }
   if (!options.log.empty()) {
     Log log;
-    SCANKIT_TRY(log, explain_log(options.log));
+    SCANKIT_TRY(log, logs::explain_log(options.log));
     log.alone = options.from.empty();
     facts.snapshot.log = Probed<Log>::of(std::move(log));
   }
@@ -95,7 +95,7 @@ Result<Diagnosis> diagnosis_for(const DoctorOptions& given) {
   // --root must be an unpacked image; its own links are resolved once, before anything is
   // opened below it.
   if (!options.environment.root.empty()) {
-    SCANKIT_TRY(options.environment.root, root_folder(options.environment.root));
+    SCANKIT_TRY(options.environment.root, probes::root_folder(options.environment.root));
   }
   SCANKIT_TRY(Facts facts, facts_for(options));
   // Redaction comes before judgement, so that no text of a finding can contain what was removed.
@@ -104,9 +104,9 @@ Result<Diagnosis> diagnosis_for(const DoctorOptions& given) {
     facts.notes.clear();  // they name the Pythons of this user
   }
   // After redaction: a described GPU or driver is the user's own input.
-  describe_target(options.target, facts.snapshot);
-  read_observations(facts.snapshot);
-  Diagnosis made{.report = diagnose(std::move(facts.snapshot)),
+  probes::describe_target(options.target, facts.snapshot);
+  logs::read_observations(facts.snapshot);
+  Diagnosis made{.report = checks::diagnose(std::move(facts.snapshot)),
                  .notes = std::move(facts.notes),
                  .abandoned = facts.abandoned};
   const int findings = exit_status_of(made.report, options.show.fail_on, kExitFindings, options.allow_empty);
@@ -130,7 +130,7 @@ int run_doctor(const DoctorOptions& options) {
   }
   // The reports contain an exit status, so it is decided before they are written; a failure to write
   // them may raise it.
-  const int shown = show(doctor_views(made->report, made->status), options.show, made->notes);
+  const int shown = show(report::doctor_views(made->report, made->status), options.show, made->notes);
   const int stored = write_snapshot(made->report.snapshot, options.snapshot);
   return leave(first_that_counts({shown, stored, made->status}), made->abandoned);
 }
@@ -148,7 +148,7 @@ int run_snapshot(const SnapshotOptions& options) {
   Facts facts = *std::move(gathered);
   // The exit status is then that of a finding, as with doctor.
   if (const auto broken = facts.snapshot.broken_environment) {
-    report_error(error_of(*broken), options.environment.redact);
+    report_error(probes::error_of(*broken), options.environment.redact);
     facts.status = kExitFindings;
   }
   const std::string text =
@@ -161,7 +161,7 @@ int run_snapshot(const SnapshotOptions& options) {
     report_error(written.error());
     return exit_status_of(written.error());
   }
-  std::cerr << "scankit: " << plain(say("wrote {}", options.out), false) << "\n";
+  std::cerr << "scankit: " << report::plain(say("wrote {}", options.out), false) << "\n";
   return facts.status;
 }
 
@@ -173,23 +173,23 @@ namespace {
 Result<std::vector<std::string>> axis(std::string_view option, const std::string& text,
                                       const std::vector<std::string>& known) {
   if (text.empty()) return std::vector<std::string>();
-  return values_of_axis(option, text, known);
+  return matrix::values_of_axis(option, text, known);
 }
 
-Result<MatrixRequest> request_of(const DoctorOptions& options) {
-  MatrixRequest request;
+Result<matrix::MatrixRequest> request_of(const DoctorOptions& options) {
+  matrix::MatrixRequest request;
   request.files = options.environment.so;
   request.driver = options.target.driver;
   const std::string& python = options.environment.python;
-  if (!python.empty() && !is_python_axis(python))
+  if (!python.empty() && !matrix::is_python_axis(python))
     return Error{
         Errc::InvalidArgument, message("--python {}: with --torch, Python versions are expected", python),
         message(
             "give versions such as 3.9..3.13, or leave out --torch to examine the files for this Python")};
-  SCANKIT_TRY(request.torch, axis("--torch", options.axes.torch, known_torch_releases()));
-  SCANKIT_TRY(request.pythons, axis("--python", python, known_pythons()));
-  SCANKIT_TRY(request.cudas, axis("--cuda", options.axes.cuda, known_cuda_releases()));
-  SCANKIT_TRY(request.glibcs, axis("--glibc", options.axes.glibc, known_glibcs()));
+  SCANKIT_TRY(request.torch, axis("--torch", options.axes.torch, matrix::known_torch_releases()));
+  SCANKIT_TRY(request.pythons, axis("--python", python, matrix::known_pythons()));
+  SCANKIT_TRY(request.cudas, axis("--cuda", options.axes.cuda, matrix::known_cuda_releases()));
+  SCANKIT_TRY(request.glibcs, axis("--glibc", options.axes.glibc, matrix::known_glibcs()));
   request.gpus = options.target.gpus;
   if (request.gpus == std::vector<std::string>{"none"}) request.gpus.clear();
   return request;
@@ -203,12 +203,13 @@ int run_matrix(const DoctorOptions& options) {
     report_error(request.error());
     return kExitUsage;
   }
-  const auto matrix = matrix_of(*request);
+  const auto matrix = matrix::matrix_of(*request);
   if (!matrix) {
     report_error(matrix.error());
     return kExitUsage;
   }
-  return first_that_counts({show(matrix_views(*matrix), options.show), exit_status_of(*matrix)});
+  return first_that_counts(
+      {show(matrix::matrix_views(*matrix), options.show), matrix::exit_status_of(*matrix)});
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

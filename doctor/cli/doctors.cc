@@ -15,7 +15,7 @@
 
 // `scankit doctor` with several --python or --from: each is diagnosed as if it had been alone, in one run. The worst
 // exit status is that of the run.
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -29,13 +29,13 @@ struct Line {
 // The name of the place in the answer: after redaction the facts have it without what was removed.
 std::string place_of(const Snapshot& snapshot, const std::string& named) {
   if (!snapshot.read_from.empty()) return snapshot.read_from;
-  const std::string path = python_path(snapshot);
+  const std::string path = report::python_path(snapshot);
   return path.empty() ? named : path;
 }
 
 Line line_of(const Diagnosis& made, const std::string& place) {
   Line line{.place = place,
-            .verdict = std::string(verdict_word(made.report.verdict)),
+            .verdict = std::string(report::verdict_word(made.report.verdict)),
             .cause = "",
             .status = made.status};
   for (const Finding& finding : made.report.findings)
@@ -44,15 +44,15 @@ Line line_of(const Diagnosis& made, const std::string& place) {
   return line;
 }
 
-const Mark& mark_of_line(const Line& line) {
-  if (line.status == kExitClean) return kGood;
-  return line.status == kExitFindings ? kError : kUnknown;
+const report::Mark& mark_of_line(const Line& line) {
+  if (line.status == kExitClean) return report::kGood;
+  return line.status == kExitFindings ? report::kError : report::kUnknown;
 }
 
-std::string summary(const std::vector<Line>& lines, const TextStyle& style) {
+std::string summary(const std::vector<Line>& lines, const report::TextStyle& style) {
   const auto good = static_cast<std::size_t>(
       std::ranges::count_if(lines, [](const Line& line) { return line.status == kExitClean; }));
-  Page page(style);
+  report::Page page(style);
   page.gap().line(0, good == lines.size() ? say("all {} environments are in order", lines.size())
                                           : say("{} of {} environments are in order", good, lines.size()));
   for (const Line& line : lines)
@@ -73,7 +73,7 @@ void add_failure(const Error& error, const DoctorOptions& options, const std::st
 }  // namespace
 
 int run_doctors(const DoctorOptions& options) {
-  const TextStyle style = text_style(options.show);
+  const report::TextStyle style = text_style(options.show);
   std::vector<Line> lines;
   Json answers = Json::array();
   int status = kExitClean;
@@ -85,14 +85,14 @@ int run_doctors(const DoctorOptions& options) {
     abandoned = abandoned || made->abandoned;
     const std::string place = place_of(made->report.snapshot, named);
     lines.push_back(line_of(*made, place));
-    const Views views = doctor_views(made->report, made->status);
+    const report::Views views = report::doctor_views(made->report, made->status);
     if (options.show.json) {
       answers.push_back(
           {{"place", place}, {"exit_status", made->status}, {"answer", Json::parse(views.json())}});
       return;
     }
     // Printed as soon as it is known: the next one may take a minute.
-    Page heading(style);
+    report::Page heading(style);
     if (lines.size() > 1) heading.gap();
     heading.strong(place);
     std::cout << heading.take();
@@ -119,4 +119,4 @@ int run_doctors(const DoctorOptions& options) {
   return leave(status, abandoned);
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -14,7 +14,7 @@
 #include "doctor/logs/explainer.h"
 #include "doctor/report/escape.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // Of each cause only the first error lines are searched; a long list would make a cause match
@@ -45,7 +45,7 @@ struct Field {
 };
 
 // The weights make a word in the slug or title count more than one in the explanation.
-std::vector<Field> fields_of(const FaultClass& fault) {
+std::vector<Field> fields_of(const knowledge::FaultClass& fault) {
   std::string slug = fault.id;
   std::ranges::replace(slug, '_', ' ');
   const auto both = [](const std::string& text) { return lowered(text + "\n" + said(text)); };
@@ -67,7 +67,8 @@ struct Score {
 
 // Each word scores in every field that contains it; the whole phrase in one field scores four
 // times as much.
-Score score_of(const FaultClass& fault, const std::vector<std::string>& words, const std::string& phrase) {
+Score score_of(const knowledge::FaultClass& fault, const std::vector<std::string>& words,
+               const std::string& phrase) {
   Score score;
   const auto fields = fields_of(fault);
   for (const std::string& word : words) {
@@ -85,13 +86,13 @@ Score score_of(const FaultClass& fault, const std::vector<std::string>& words, c
 
 }  // namespace
 
-std::vector<const FaultClass*> search_causes(const std::string& query) {
+std::vector<const knowledge::FaultClass*> search_causes(const std::string& query) {
   const std::vector<std::string> words = words_of(query);
   std::string phrase;
   for (const std::string& word : words) phrase += (phrase.empty() ? "" : " ") + word;
-  std::vector<std::pair<Score, const FaultClass*>> found;
+  std::vector<std::pair<Score, const knowledge::FaultClass*>> found;
   std::size_t most = 0;
-  for (const FaultClass& fault : fault_classes()) {
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes()) {
     const Score score = score_of(fault, words, phrase);
     most = std::max(most, score.words);
     if (score.words > 0) found.emplace_back(score, &fault);
@@ -101,14 +102,14 @@ std::vector<const FaultClass*> search_causes(const std::string& query) {
   std::erase_if(found, [&](const auto& one) { return one.first.words < most; });
   std::ranges::stable_sort(found,
                            [](const auto& a, const auto& b) { return a.first.weight > b.first.weight; });
-  std::vector<const FaultClass*> causes;
+  std::vector<const knowledge::FaultClass*> causes;
   for (const auto& [score, fault] : found) causes.push_back(fault);
   return causes;
 }
 
 std::string cause_hint(const std::string& wanted) {
   std::vector<std::string> known;
-  for (const FaultClass& fault : fault_classes()) known.push_back(fault.id);
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes()) known.push_back(fault.id);
   const std::string near = nearest_word(wanted, known);
   return near.empty() ? say("scankit explain lists all causes") : say("did you mean {}?", near);
 }
@@ -134,13 +135,14 @@ void side(const std::string& name, const std::vector<std::string>& lines, const 
   if (!excuse.empty()) section(lines.empty() ? name : "", {say("Not by doctor: {}", excuse)});
 }
 
-std::string files_excuse(const FaultClass& fault) { return said(fault.no_static); }
+std::string files_excuse(const knowledge::FaultClass& fault) { return said(fault.no_static); }
 
 void print_list() {
   std::size_t width = 0;
-  for (const FaultClass& fault : fault_classes()) width = std::max(width, fault.id.size());
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes())
+    width = std::max(width, fault.id.size());
   std::cout << say("Causes and their evidence: f the files, i an observed import, l an error log.") << "\n";
-  for (const FaultClass& fault : fault_classes())
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes())
     std::cout << "  " << std::left << std::setw(static_cast<int>(width) + 2) << fault.id
               << (fault.by_files() ? 'f' : '-') << (fault.by_import() ? 'i' : '-')
               << (fault.by_log() ? 'l' : '-') << "  " << said(fault.title) << "\n";
@@ -148,11 +150,11 @@ void print_list() {
 
 constexpr std::size_t kFewCauses = 5;  // of a search
 
-void print_found(const std::string& query, const std::vector<const FaultClass*>& found) {
+void print_found(const std::string& query, const std::vector<const knowledge::FaultClass*>& found) {
   const std::size_t shown = std::min(found.size(), kFewCauses);
   std::size_t width = 0;
   for (std::size_t i = 0; i < shown; ++i) width = std::max(width, found[i]->id.size());
-  std::cout << say("Causes that mention \"{}\", best match first:", plain(query, false)) << "\n";
+  std::cout << say("Causes that mention \"{}\", best match first:", report::plain(query, false)) << "\n";
   for (std::size_t i = 0; i < shown; ++i)
     std::cout << "  " << in_column(fmt::format("scankit explain {}", found[i]->id), width + 18)
               << said(found[i]->title) << "\n";
@@ -164,7 +166,7 @@ void print_found(const std::string& query, const std::vector<const FaultClass*>&
 
 // Explains a pasted error message by the rules for logs. Returns false if they find no error in it.
 bool explain_message(const std::string& text) {
-  const Log log = explain_text(text);
+  const Log log = logs::explain_text(text);
   bool any = false;
   for (const LogHit& hit : log.hits) {
     if (hit.role == "clue") continue;
@@ -174,9 +176,9 @@ bool explain_message(const std::string& text) {
       std::cout << info(*cause).slug << ": " << said(info(*cause).title) << "\n";
     else
       std::cout << say("not a fault of the installation") << "\n";
-    std::cout << "  " << plain(tr(hit.meaning), false) << "\n";
+    std::cout << "  " << report::plain(tr(hit.meaning), false) << "\n";
     if (!hit.settles.empty())
-      std::cout << "  " << plain(say("to be sure, check {}", tr(hit.settles)), false) << "\n";
+      std::cout << "  " << report::plain(say("to be sure, check {}", tr(hit.settles)), false) << "\n";
     if (cause) std::cout << "  scankit explain " << info(*cause).slug << "\n";
     for (const std::string& other : hit.alternatives)
       std::cout << "  " << say("it may also be {}: scankit explain {}", other, other) << "\n";
@@ -184,7 +186,7 @@ bool explain_message(const std::string& text) {
   return any;
 }
 
-int print_cause(const FaultClass& fault) {
+int print_cause(const knowledge::FaultClass& fault) {
   const auto known = cause_from_slug(fault.id);
   std::cout << fault.id << ": " << said(known ? info(*known).title : fault.title) << "\n";
   section(say("What users see"), fault.error_lines);
@@ -212,7 +214,7 @@ int run_explain(const std::string& asked) {
   }
   std::string slug = asked;
   std::ranges::transform(slug, slug.begin(), [](char c) { return c == '-' || c == ' ' ? '_' : c; });
-  if (const FaultClass* fault = fault_class(slug)) return print_cause(*fault);
+  if (const knowledge::FaultClass* fault = knowledge::fault_class(slug)) return print_cause(*fault);
   if (explain_message(asked)) return kExitClean;
   if (const auto found = search_causes(asked); !found.empty()) {
     print_found(asked, found);
@@ -223,4 +225,4 @@ int run_explain(const std::string& asked) {
   return kExitUsage;
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

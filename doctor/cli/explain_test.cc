@@ -5,12 +5,14 @@
 #include "doctor/knowledge/faults.h"
 #include "doctor/model/finding.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 TEST(Explain, KnowsEveryCauseThatTheDoctorNamesAndNoOther) {
-  for (const CauseInfo& cause : all_causes()) EXPECT_NE(fault_class(cause.slug), nullptr) << cause.slug;
-  for (const FaultClass& fault : fault_classes()) EXPECT_TRUE(cause_from_slug(fault.id)) << fault.id;
+  for (const CauseInfo& cause : all_causes())
+    EXPECT_NE(knowledge::fault_class(cause.slug), nullptr) << cause.slug;
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes())
+    EXPECT_TRUE(cause_from_slug(fault.id)) << fault.id;
 }
 
 TEST(ExplainSearch, RanksTheCauseThatSaysIt) {
@@ -23,7 +25,7 @@ TEST(ExplainSearch, RanksTheCauseThatSaysIt) {
   EXPECT_EQ(first("cxx11"), "abi_cxx11_mismatch");
   EXPECT_EQ(first("undefined symbol"), "torch_version_mismatch");
   bool version = false, abi = false;
-  for (const FaultClass* fault : search_causes("undefined symbol")) {
+  for (const knowledge::FaultClass* fault : search_causes("undefined symbol")) {
     version = version || fault->id == "torch_version_mismatch";
     abi = abi || fault->id == "abi_cxx11_mismatch";
   }
@@ -39,4 +41,4 @@ TEST(ExplainSearch, NamesWhatWasProbablyMeant) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -28,15 +28,15 @@
 #include "doctor/probes/target/target.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // The names that a user can mean: scankit's modules, the packages around them, what is installed here and
 // what the sources build.
 std::vector<std::string> known_names(const Snapshot& snapshot) {
-  std::vector<std::string> names = kDefaultModules;
-  names.insert(names.end(), kRareModules.begin(), kRareModules.end());
-  const auto& packages = known_importers().packages;
+  std::vector<std::string> names = probes::kDefaultModules;
+  names.insert(names.end(), probes::kRareModules.begin(), probes::kRareModules.end());
+  const auto& packages = knowledge::known_importers().packages;
   names.insert(names.end(), packages.begin(), packages.end());
   for (const Distribution& installed : snapshot.distributions.value) names.push_back(installed.name);
   const auto& built = snapshot.sources.value.modules;
@@ -48,7 +48,8 @@ std::vector<std::string> known_names(const Snapshot& snapshot) {
 bool is_here(const Snapshot& snapshot, const std::string& module) {
   const auto same = [&](const auto& each) { return each.module == module; };
   return std::ranges::any_of(snapshot.extensions.value, same) ||
-         std::ranges::any_of(snapshot.importers.value, same) || asked_package(snapshot, module) != nullptr;
+         std::ranges::any_of(snapshot.importers.value, same) ||
+         checks::asked_package(snapshot, module) != nullptr;
 }
 
 // Compares the first part of a dotted name, ignoring case and the kind of separator.
@@ -59,7 +60,7 @@ bool is_known(const std::vector<std::string>& names, const std::string& module) 
 
 // Whether the observed import has found the module. An import hook may provide what no file shows.
 bool imports(const Snapshot& snapshot, const std::string& module) {
-  const Observation* seen = deciding_import(snapshot, module);
+  const Observation* seen = checks::deciding_import(snapshot, module);
   return seen != nullptr && (seen->outcome != "error" || seen->exception != "ModuleNotFoundError");
 }
 
@@ -82,8 +83,9 @@ std::optional<Error> meaningless_module(const Snapshot& snapshot) {
   for (const std::string& module : snapshot.modules_asked) {
     // VMamba's package is called selective_scan. Names of packages are known only where they
     // are installed.
-    const bool known = is_known(names, module) && std::ranges::find(known_importers().packages, module) ==
-                                                      known_importers().packages.end();
+    const bool known =
+        is_known(names, module) && std::ranges::find(knowledge::known_importers().packages, module) ==
+                                       knowledge::known_importers().packages.end();
     const bool model_package = module == "mamba_ssm" || module == "causal_conv1d";
     if (known || model_package || is_here(snapshot, module) || imports(snapshot, module)) continue;
     std::vector<std::string> others = names;
@@ -116,11 +118,11 @@ std::string inside_root(const Host& host, const std::string& root, const std::st
 // it after the budget has ended, perhaps stuck in a file system that does not answer.
 struct Reading {
   std::unique_ptr<Host> system;
-  NamedFiles named;
+  probes::NamedFiles named;
   const Host* host = nullptr;
   std::optional<std::string> requested;
-  SnapshotRequest request;
-  std::optional<Progress> progress{std::in_place};
+  probes::SnapshotRequest request;
+  std::optional<report::Progress> progress{std::in_place};
 };
 
 struct Read {
@@ -134,12 +136,12 @@ struct Read {
 Read read_files(Reading& reading, const std::function<void(const Message&)>& show) {
   std::vector<Message> notes;
   BrokenEnvironment broken;
-  auto python = choose_python(*reading.host, reading.requested, notes, &broken);
+  auto python = probes::choose_python(*reading.host, reading.requested, notes, &broken);
   // A --python that cannot be used is the whole answer, in one line.
   if (!python && reading.requested) return {std::move(python), {}, std::move(notes), {}};
   reading.request.python = python.value_or("");
   if (python) reading.request.progress = show;
-  Snapshot snapshot = take_snapshot(*reading.host, reading.request);
+  Snapshot snapshot = probes::take_snapshot(*reading.host, reading.request);
   return {std::move(python), std::move(broken), std::move(notes), std::move(snapshot)};
 }
 
@@ -162,9 +164,9 @@ Snapshot unread(const EnvironmentOptions& options) {
       message("the files were not read within the time limit of --budget ({})", options.budget);
   Snapshot snapshot;
   snapshot.tool_version = kToolVersion;
-  snapshot.modules = options.modules.empty() ? kDefaultModules : options.modules;
+  snapshot.modules = options.modules.empty() ? probes::kDefaultModules : options.modules;
   snapshot.modules_asked = options.modules;
-  set_requirements(snapshot, unread_requirements(options.required));
+  set_requirements(snapshot, probes::unread_requirements(options.required));
   snapshot.os = Probed<Os>::failed(why);
   snapshot.libc = Probed<LibC>::failed(why);
   snapshot.driver = Probed<Driver>::failed(why);
@@ -192,11 +194,11 @@ Result<std::shared_ptr<Reading>> prepare(const EnvironmentOptions& options) {
   reading->system = make_real_host(options.root);
   reading->host = reading->system.get();
   if (!options.so.empty()) {
-    SCANKIT_TRY(reading->named, open_named_files(std::move(reading->system), options.so));
+    SCANKIT_TRY(reading->named, probes::open_named_files(std::move(reading->system), options.so));
     reading->host = reading->named.host.get();
   }
   if (!options.python.empty()) reading->requested = inside_root(*reading->host, options.root, options.python);
-  SnapshotRequest& request = reading->request;
+  probes::SnapshotRequest& request = reading->request;
   request.modules = options.modules;
   if (!options.so.empty()) request.named = &reading->named;
   request.audit = options.all;
@@ -236,7 +238,7 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
         ProbeState::NotRun, message("the files of --so are only read, not run"), {}};
     return;
   }
-  ObserveRequest request;
+  probes::ObserveRequest request;
   request.policy = options.imports;
   request.can_be_asked_for = options.foreign_too;
   request.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout_s * 1000));
@@ -245,14 +247,14 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
   request.running = [&](const Message& what, auto since, auto limit) {
     reading.progress->now(what, limit, since);
   };
-  facts.snapshot.observations = observe_imports(*reading.host, facts.snapshot, request);
-  if (facts.snapshot.observations.present()) try_suspects(facts.snapshot, request);
+  facts.snapshot.observations = probes::observe_imports(*reading.host, facts.snapshot, request);
+  if (facts.snapshot.observations.present()) probes::try_suspects(facts.snapshot, request);
 }
 
 }  // namespace
 
 void report_error(const Error& error) {
-  progress_note(error.hint.empty() ? tr(error.message) : say("{} ({})", error.message, error.hint));
+  report::progress_note(error.hint.empty() ? tr(error.message) : say("{} ({})", error.message, error.hint));
 }
 
 void report_error(const Error& error, bool redact) {
@@ -277,7 +279,7 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   auto read = read_until(deadline, reading, show);
   Facts facts;
   if (!read) {
-    abandon_progress();
+    report::abandon_progress();
     facts.snapshot = unread(options);
     facts.abandoned = true;
     return facts;
@@ -329,10 +331,10 @@ Result<Snapshot> stored_snapshot(const std::string& path) {
 
 // Examines files of this machine for the machine of a stored snapshot.
 Result<void> join_named_files(const std::vector<std::string>& so, Snapshot& snapshot) {
-  SCANKIT_TRY(NamedFiles named, open_named_files_alone(so));
-  probe_named_files_on_target(named, snapshot);
+  SCANKIT_TRY(probes::NamedFiles named, probes::open_named_files_alone(so));
+  probes::probe_named_files_on_target(named, snapshot);
   snapshot.named_files = so;
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -7,7 +7,7 @@
 
 #include "doctor/cli/commands.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // What std::cin reads, for as long as it lives.
@@ -52,4 +52,4 @@ TEST(Complaint, NamesNobodyWhereItIsRedacted) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::cli

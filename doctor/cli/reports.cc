@@ -17,7 +17,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::cli {
 
 namespace {
 
@@ -88,25 +88,26 @@ int write_report_files(const std::vector<std::string>& wishes,
   return status;
 }
 
-TextStyle text_style(const ShowOptions& options) {
-  return {.color = wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
-          .ascii = !locale_is_utf8(variable),
+report::TextStyle text_style(const ShowOptions& options) {
+  return {.color = report::wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
+          .ascii = !report::locale_is_utf8(variable),
           .verbose = options.verbose,
           .quiet = options.quiet};
 }
 
-int show(const Views& views, const ShowOptions& options, const std::vector<Message>& notes) {
+int show(const report::Views& views, const ShowOptions& options, const std::vector<Message>& notes) {
   const auto wanted = format_on_stdout(options.reports);
   if (wanted || options.json) {
-    std::cout << render(wanted.value_or("json"), views, options.verbose);
+    std::cout << report::render(wanted.value_or("json"), views, options.verbose);
   } else {
-    const TextStyle style = text_style(options);
+    const report::TextStyle style = text_style(options);
     if (!options.quiet)
-      for (const Message& note : notes) std::cout << plain(tr(note), style.ascii) << "\n";
+      for (const Message& note : notes) std::cout << report::plain(tr(note), style.ascii) << "\n";
     std::cout << views.text(style);
   }
-  return write_report_files(
-      options.reports, [&](const std::string& format) { return render(format, views, options.verbose); });
+  return write_report_files(options.reports, [&](const std::string& format) {
+    return report::render(format, views, options.verbose);
+  });
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -15,7 +15,7 @@ class App;
 }
 // How an answer reaches the user: as text, JSON, and the FORMAT=FILE wishes of --report.
 
-namespace scankit {
+namespace scankit::cli {
 
 struct ShowOptions {
   bool json = false;
@@ -32,11 +32,11 @@ void add_look_options(CLI::App& command, ShowOptions& options);  // of these --c
 void check_show_options(const ShowOptions& options);  // throws CLI::ValidationError where they clash
 
 // What --color, -v and -q, the terminal and the locale make of a text on standard output.
-TextStyle text_style(const ShowOptions& options);
+report::TextStyle text_style(const ShowOptions& options);
 
 // Prints the answer, writes the reports, and returns the exit status of printing and writing alone. At most one thing is printed
 // on standard output: a report that asked for it, the JSON or the text. The notes belong to the text alone.
-int show(const Views& views, const ShowOptions& options, const std::vector<Message>& notes = {});
+int show(const report::Views& views, const ShowOptions& options, const std::vector<Message>& notes = {});
 
 struct ReportRequest {
   std::string format, path;
@@ -58,4 +58,4 @@ std::string report_clash(const std::vector<std::string>& wishes, bool json);
 int write_report_files(const std::vector<std::string>& wishes,
                        const std::function<std::string(const std::string& format)>& rendered);
 
-}  // namespace scankit
+}  // namespace scankit::cli

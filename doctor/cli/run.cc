@@ -27,7 +27,7 @@
 #include "doctor/run/command.h"
 #include "doctor/run/interpreters.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 std::optional<std::string> own_variable(std::string_view name) {
@@ -37,17 +37,17 @@ std::optional<std::string> own_variable(std::string_view name) {
 
 // The program that ran the command's work in a container or on another machine, where nothing here is about it;
 // "" if there was none. It may be below a shell or make.
-std::string runner_elsewhere(const RunOptions& options, const CommandRun& run) {
-  const auto typed = launched(options.command);
+std::string runner_elsewhere(const RunOptions& options, const run::CommandRun& run) {
+  const auto typed = run::launched(options.command);
   for (const auto* programs : {&typed, &run.programs})
-    if (const auto found = std::ranges::find_if(*programs, runs_elsewhere); found != programs->end())
+    if (const auto found = std::ranges::find_if(*programs, run::runs_elsewhere); found != programs->end())
       return *found;
   return "";
 }
 
 // What the command printed, as the reader of error logs sees it.
-Log log_of(const RunOptions& options, const CommandRun& run) {
-  Log log = explain_text(run.output.text);
+Log log_of(const RunOptions& options, const run::CommandRun& run) {
+  Log log = logs::explain_text(run.output.text);
   log.source =
       options.log.empty() ? say("output of {}", path_basename(options.command.front())) : options.log;
   log.alone = true;
@@ -56,7 +56,7 @@ Log log_of(const RunOptions& options, const CommandRun& run) {
 }
 
 // Makes this process what the interpreter was: its variables decide what Python and the loader find.
-void take_place_of(const SeenInterpreter& interpreter) {
+void take_place_of(const run::SeenInterpreter& interpreter) {
   if (!interpreter.environment.empty()) {
     ::clearenv();
     for (const std::string& entry : interpreter.environment)
@@ -74,33 +74,33 @@ struct Examined {
 
 // Which interpreter to examine: "" for the doctor's own choice, as for make; or why none can be.
 struct Choice {
-  std::optional<SeenInterpreter> interpreter;
+  std::optional<run::SeenInterpreter> interpreter;
   std::string note;
 };
 
-Choice choose_interpreter(const RunOptions& options, const CommandRun& run) {
+Choice choose_interpreter(const RunOptions& options, const run::CommandRun& run) {
   if (!options.python.empty()) return {};
-  std::vector<SeenInterpreter> seen = run.interpreters;
-  if (auto own = interpreter_of_command(options.command);
-      own && std::ranges::find(seen, own->path, &SeenInterpreter::path) == seen.end())
+  std::vector<run::SeenInterpreter> seen = run.interpreters;
+  if (auto own = run::interpreter_of_command(options.command);
+      own && std::ranges::find(seen, own->path, &run::SeenInterpreter::path) == seen.end())
     seen.push_back(std::move(*own));
   const std::string runner = runner_elsewhere(options, run);
   if (seen.empty() && !runner.empty())
     return {std::nullopt, say("the command ran in a container or on another machine: only its output was "
                               "examined; to examine that place too: {}",
-                              examined_there(runner))};
-  if (std::ranges::any_of(seen, &SeenInterpreter::other_root))
+                              run::examined_there(runner))};
+  if (std::ranges::any_of(seen, &run::SeenInterpreter::other_root))
     return {std::nullopt,
             say("the command ran in a container or on another machine: only its output was examined")};
-  Choice choice{failing_interpreter(run.output.text, seen), ""};
+  Choice choice{run::failing_interpreter(run.output.text, seen), ""};
   if (!choice.interpreter && !seen.empty())
     choice.note = say("{} does not exist any more: only the output was examined", seen.front().path);
   return choice;
 }
 
 // The facts to join with the log.
-Examined examine(const RunOptions& options, const CommandRun& run, const std::vector<std::string>& modules,
-                 ImportPolicy imports) {
+Examined examine(const RunOptions& options, const run::CommandRun& run,
+                 const std::vector<std::string>& modules, probes::ImportPolicy imports) {
   Choice choice = choose_interpreter(options, run);
   Examined result;
   result.facts.snapshot.tool_version = kToolVersion;
@@ -150,7 +150,7 @@ std::optional<Error> unwritable(const RunOptions& options) {
   return std::nullopt;
 }
 
-void write_log(const RunOptions& options, const CommandRun& run) {
+void write_log(const RunOptions& options, const run::CommandRun& run) {
   if (options.log.empty()) return;
   std::string text = run.output.text;
   if (options.redact) text = redacted(Error{Errc::Io, std::move(text), ""}, own_names()).message.english();
@@ -159,27 +159,27 @@ void write_log(const RunOptions& options, const CommandRun& run) {
 
 // How the answer is shown, decided before the environment changes to that of the interpreter.
 struct Look {
-  TextStyle style;
+  report::TextStyle style;
   std::vector<std::string> wishes;
 };
 
-void print_rule(const RunOptions& options, const CommandRun& run, const Look& look) {
+void print_rule(const RunOptions& options, const run::CommandRun& run, const Look& look) {
   const std::string rule = look.style.ascii ? "----" : "────";
   const std::string name = path_basename(options.command.front());
-  std::cerr << rule << " " << plain(say("scankit: {} {}", name, end_in_words(run)), look.style.ascii) << " "
-            << rule << "\n";
+  std::cerr << rule << " " << report::plain(say("scankit: {} {}", name, end_in_words(run)), look.style.ascii)
+            << " " << rule << "\n";
 }
 
 void write_reports(const Report& report, const Look& look, int status) {
   write_report_files(look.wishes, [&](const std::string& format) {
-    return render(format, doctor_views(report, status), look.style.verbose);
+    return report::render(format, report::doctor_views(report, status), look.style.verbose);
   });
 }
 
 // A failure that is to be explained.
 struct Failure {
   const RunOptions& options;
-  const CommandRun& run;
+  const run::CommandRun& run;
   Log log;
   RanCommand command;
   Look look;
@@ -191,13 +191,13 @@ Report report_on(const Failure& failure, Examined examined) {
   snapshot.command = failure.command;
   snapshot.command->examined = snapshot.python.value.requested;
   if (failure.options.redact) snapshot = redacted(snapshot, own_names());
-  read_observations(snapshot);
-  return diagnose(std::move(snapshot));
+  logs::read_observations(snapshot);
+  return checks::diagnose(std::move(snapshot));
 }
 
 void print_diagnosis(const Report& report, const std::string& note, const Look& look) {
-  if (!note.empty()) std::cerr << plain(note, look.style.ascii) << "\n";
-  std::cerr << doctor_text(report, look.style);
+  if (!note.empty()) std::cerr << report::plain(note, look.style.ascii) << "\n";
+  std::cerr << report::doctor_text(report, look.style);
   write_reports(report, look, kExitFindings);
 }
 
@@ -208,7 +208,7 @@ void explain_error(const Failure& failure) {
   Log log = failure.log;
   const bool missing = !log.hits.empty() && log.hits.front().cause == "missing_python_dependency";
   Examined examined = examine(failure.options, failure.run, modules_of_error(log),
-                              missing ? ImportPolicy::Never : failure.options.imports);
+                              missing ? probes::ImportPolicy::Never : failure.options.imports);
   log.alone = !examined.note.empty();
   examined.facts.snapshot.log = Probed<Log>::of(std::move(log));
   const std::string note = examined.note;
@@ -226,7 +226,7 @@ void write_output_reports(const Failure& failure) {
 
 // For a failure that is not one of the installation: a line, and the files.
 void tell_no_fault(const Failure& failure, const std::string& line) {
-  progress_note(line);
+  report::progress_note(line);
   write_output_reports(failure);
 }
 
@@ -242,7 +242,7 @@ void explain_crash(const Failure& failure) {
   const Report report = report_on(failure, std::move(examined));
   if (root(report) != nullptr) return print_diagnosis(report, note, failure.look);
   const std::string line =
-      failure.options.imports == ImportPolicy::Never
+      failure.options.imports == probes::ImportPolicy::Never
           ? say("the last modules that were loaded are {}: their files have no fault", join(modules))
           : say("the last modules that were loaded are {}: they import without a crash, so a call crashed, "
                 "and nothing points to the installation",
@@ -250,9 +250,9 @@ void explain_crash(const Failure& failure) {
   tell_no_fault(failure, line);
 }
 
-void explain_failure(const RunOptions& options, const CommandRun& run) {
-  Look look{{.color = wants_color(options.show.color, ::isatty(STDERR_FILENO) != 0, own_variable),
-             .ascii = !locale_is_utf8(own_variable),
+void explain_failure(const RunOptions& options, const run::CommandRun& run) {
+  Look look{{.color = report::wants_color(options.show.color, ::isatty(STDERR_FILENO) != 0, own_variable),
+             .ascii = !report::locale_is_utf8(own_variable),
              .verbose = options.show.verbose,
              .quiet = options.show.quiet},
             absolute_wishes(options)};
@@ -279,12 +279,12 @@ int run_run(const RunOptions& options) {
     report_error(*problem);
     return kExitUsage;
   }
-  const auto result = run_command(options.command);
-  if (const auto* failed = std::get_if<NotStarted>(&result)) {
+  const auto result = run::run_command(options.command);
+  if (const auto* failed = std::get_if<run::NotStarted>(&result)) {
     report_error(failed->error);
     return failed->status;
   }
-  const auto& run = std::get<CommandRun>(result);
+  const auto& run = std::get<run::CommandRun>(result);
   // Who ended the command, or stopped reading what it says, knows why.
   if (run.status != 0 && !run.interrupted && !run.reader_gone) explain_failure(options, run);
   if (WIFEXITED(run.status)) return WEXITSTATUS(run.status);
@@ -309,10 +309,10 @@ void add_run_outputs(CLI::App& command, RunOptions& options) {
   command
       .add_option("--report", options.show.reports,
                   say("also write the diagnosis to FILE; repeat for several; formats: {}",
-                      format_names(report_formats())))
+                      format_names(report::report_formats())))
       ->type_name("FORMAT=FILE")
-      ->check(
-          CLI::Validator([](const std::string& wish) { return report_problem(wish, report_formats()); }, ""));
+      ->check(CLI::Validator(
+          [](const std::string& wish) { return report_problem(wish, report::report_formats()); }, ""));
   command
       .add_option("--log", options.log, say("also write the kept output of a command that failed to FILE"))
       ->type_name("FILE");
@@ -351,7 +351,7 @@ void add_run_command(CLI::App& app, int& exit_status, std::vector<std::string>& 
       ->add_option("--python", options->python, say("the Python to diagnose [default: the one that failed]"))
       ->type_name("PATH");
   command->add_flag_callback(
-      "--no-import", [options] { options->imports = ImportPolicy::Never; },
+      "--no-import", [options] { options->imports = probes::ImportPolicy::Never; },
       say("diagnose from files only, import nothing again"));
   begin_group(*command, group_of_output());
   add_run_outputs(*command, *options);
@@ -368,4 +368,4 @@ void add_run_command(CLI::App& app, int& exit_status, std::vector<std::string>& 
   });
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

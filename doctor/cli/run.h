@@ -12,7 +12,7 @@ class App;
 }  // namespace CLI
 
 // scankit run: the user's command, and a diagnosis if it fails.
-namespace scankit {
+namespace scankit::cli {
 
 struct RunOptions {
   std::vector<std::string> command;
@@ -20,7 +20,7 @@ struct RunOptions {
   std::string log;     // where to write the kept output
   std::string json;    // where to write the report as JSON
   bool redact = false;
-  ImportPolicy imports = ImportPolicy::IfOursToRun;
+  probes::ImportPolicy imports = probes::ImportPolicy::IfOursToRun;
   ShowOptions show;  // without `json` and `fail_on`
 };
 // Returns the command's exit status. If a signal ended the command, this process ends by the same signal.
@@ -38,7 +38,7 @@ enum class FailureKind {
   Crash,           // native code crashed, and the output has no better reason
   OfProgram        // the program's own: nothing is examined
 };
-FailureKind kind_of_failure(const CommandRun& run, const Log& log);
+FailureKind kind_of_failure(const run::CommandRun& run, const Log& log);
 
 // The error of the output that decides; nullptr if the rules know none.
 const LogHit* root_hit(const Log& log);
@@ -46,12 +46,12 @@ const LogHit* root_hit(const Log& log);
 // The signal that ended the command, also if a shell has turned it into 128 + N; 0 for none.
 int signal_of(int status);
 // "exited with status 1", "was ended by signal 11 (Segmentation fault) in x.so"
-Message end_in_words(const CommandRun& run);
+Message end_in_words(const run::CommandRun& run);
 // The same as a sentence, with what is known of the reason: the kernel's, an error's of the output that is no
 // fault of the installation, or that of a program such as timeout and docker.
-Message end_of_command(const std::vector<std::string>& words, const CommandRun& run, const Log& log);
+Message end_of_command(const std::vector<std::string>& words, const run::CommandRun& run, const Log& log);
 // The one line about a failure of the program.
-Message no_fault_line(const std::vector<std::string>& words, const CommandRun& run, const Log& log);
+Message no_fault_line(const std::vector<std::string>& words, const run::CommandRun& run, const Log& log);
 
 // Whether a scankit that is the command, or below it, has explained the failure already on the same screen.
 bool is_explained(const std::vector<std::string>& words, const std::string& output);
@@ -62,13 +62,13 @@ void name_modules(Log& log);
 std::vector<std::string> modules_of_error(const Log& log);
 // The modules that a process may have crashed in: the one that the kernel's log names, else the ones that it
 // had loaded last.
-std::vector<std::string> modules_of_crash(const CommandRun& run);
+std::vector<std::string> modules_of_crash(const run::CommandRun& run);
 // The first of them if it is the file that the kernel's log names; "" otherwise.
-std::string module_of_crash_file(const CommandRun& run);
+std::string module_of_crash_file(const run::CommandRun& run);
 
 // What the report has of a command that failed: its words, its end, and what was seen of it. `directory` is
 // the one in which it was started. `examined` stays empty: it is known later.
 RanCommand command_facts(const std::vector<std::string>& words, const std::string& directory,
-                         const CommandRun& run, const Log& log);
+                         const run::CommandRun& run, const Log& log);
 
-}  // namespace scankit
+}  // namespace scankit::cli

@@ -21,7 +21,7 @@
 #include "doctor/probes/snapshot.h"
 #include "doctor/report/progress.h"
 
-namespace scankit {
+namespace scankit::cli {
 namespace {
 
 // The signal that asked to stop, 0 for none. A handler may only write such a variable.
@@ -57,8 +57,8 @@ Result<Snapshot> facts_of(const std::string& python_option) {
   std::vector<Message> notes;
   std::optional<std::string> wanted;
   if (!python_option.empty()) wanted = python_option;
-  SCANKIT_TRY(const std::string python, choose_python(*host, wanted, notes));
-  Snapshot facts = take_snapshot(*host, {.python = python, .modules = {kSelftestModule}});
+  SCANKIT_TRY(const std::string python, probes::choose_python(*host, wanted, notes));
+  Snapshot facts = probes::take_snapshot(*host, {.python = python, .modules = {selftest::kSelftestModule}});
   if (!facts.python.present()) return Error{Errc::InvalidArgument, tr(facts.python.note), ""};
   const Python& found = facts.python.value;
   if (found.implementation != "cpython" || found.free_threaded || facts.os.value.machine != "x86_64")
@@ -70,23 +70,23 @@ Result<Snapshot> facts_of(const std::string& python_option) {
 }
 
 // Prints the result and returns the exit status; an interrupted run prints nothing.
-int tell(const SelftestRequest& request, const SelftestOptions& options,
-         const Result<std::vector<Trial>>& trials) {
+int tell(const selftest::SelftestRequest& request, const SelftestOptions& options,
+         const Result<std::vector<selftest::Trial>>& trials) {
   if (!trials) {
     report_error(trials.error());
     return kExitInternal;
   }
   if (interrupted != 0) return 128 + interrupted;
-  const int shown = show(selftest_views(request, *trials), options.show);
+  const int shown = show(selftest::selftest_views(request, *trials), options.show);
   std::cout.flush();
   if (shown != kExitClean || !std::cout) return shown != kExitClean ? shown : kExitInternal;
-  return exit_status_of(*trials);
+  return selftest::exit_status_of(*trials);
 }
 
 }  // namespace
 
 int run_selftest_command(const SelftestOptions& options) {
-  SelftestRequest request;
+  selftest::SelftestRequest request;
   auto facts = facts_of(options.python);
   if (!facts) {
     report_error(facts.error());
@@ -106,15 +106,15 @@ int run_selftest_command(const SelftestOptions& options) {
   std::signal(SIGINT, note_signal);
   std::signal(SIGTERM, note_signal);
   request.stop = [] { return interrupted != 0; };
-  std::optional<Progress> progress(std::in_place);
+  std::optional<report::Progress> progress(std::in_place);
   request.progress = [&, planted = std::size_t{0}](const std::string& fault) mutable {
-    progress->count(planted++, selftest_faults().size());
+    progress->count(planted++, selftest::selftest_faults().size());
     progress->now(say("injecting {}", fault));
   };
   if (!request.import)
-    progress_note(
+    report::progress_note(
         say("{} belongs to another user: nothing is imported", request.facts.python.value.executable));
-  const auto trials = run_selftest(request);
+  const auto trials = selftest::run_selftest(request);
   // The progress line must be gone before anything is printed.
   progress.reset();
   const int status = tell(request, options, trials);
@@ -133,4 +133,4 @@ int run_selftest_command(const SelftestOptions& options) {
   return status;
 }
 
-}  // namespace scankit
+}  // namespace scankit::cli

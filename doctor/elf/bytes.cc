@@ -5,7 +5,7 @@
 
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::elf {
 
 std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b) {
   std::uint64_t sum = 0;
@@ -77,4 +77,4 @@ Result<std::string> FileBytes::c_string(std::uint64_t offset, std::uint64_t limi
   return Error{Errc::Malformed, message("the string at byte {} has no end", offset), ""};
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -13,7 +13,7 @@
 
 // The only ways to touch bytes of an examined file. Numbers from a file are hostile: nothing here hands out a
 // pointer, and no caller may write `a + b` on such numbers, because every sum that could wrap is made below.
-namespace scankit {
+namespace scankit::elf {
 
 // Nothing where the result does not fit into 64 bits.
 std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b);
@@ -106,4 +106,4 @@ inline void pad_to(std::string& out, std::size_t alignment) {
   out.append((alignment - out.size() % alignment) % alignment, '\0');
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

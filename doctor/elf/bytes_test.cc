@@ -7,7 +7,7 @@
 
 #include "doctor/elf/library_test.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 constexpr auto kHuge = std::numeric_limits<std::uint64_t>::max();
@@ -52,4 +52,4 @@ TEST(FileBytes, RefusesLengthsBeyondTheFileBeforeItAllocates) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -7,7 +7,7 @@
 #include "doctor/elf/bytes.h"
 #include "doctor/elf/fatbin.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 // Attributes of .nv.info (cuobjdump -elf names them EIATTR_*).
@@ -121,4 +121,4 @@ Result<std::vector<CubinKernel>> cubin_kernels(std::string_view cubin) {
   return sorted;
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

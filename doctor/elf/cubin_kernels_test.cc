@@ -7,7 +7,7 @@
 
 #include "doctor/elf/fatbin.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 // A cubin of one kernel "k", section by section; what real compilers write is read in
@@ -106,4 +106,4 @@ TEST(CubinKernels, NoTruncationAndNoFlippedByteIsMoreThanAnError) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -6,7 +6,7 @@
 #include "doctor/base/say.h"
 #include "doctor/elf/symbols.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 constexpr std::size_t kNeededLimit = 4096;  // a bound for hostile files
@@ -300,4 +300,4 @@ bool Versions::defines(const std::string& name) const {
                              [&](const VersionDefinition& d) { return !d.base && d.name == name; });
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -8,7 +8,7 @@
 #include "doctor/elf/library_test.h"
 #include "doctor/elf/symbols.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 // A file in memory whose addresses are its offsets: room for program headers, then whatever is added.
@@ -249,4 +249,4 @@ TEST(VersionDefinitions, AreAsManyAsTheirCount) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -15,7 +15,7 @@
 // stored raw or packed. read_fatbin() and find_device_images() list the entries and read headers alone;
 // fatbin_payload() and the functions around it read the images. Every length comes from the file and is
 // compared with what encloses it before anything is allocated.
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 Error damaged_image(Message why) {
@@ -317,4 +317,4 @@ Result<std::vector<FatbinEntry>> find_device_images(const Image& image) {
   return found;
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

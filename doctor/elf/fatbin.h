@@ -8,7 +8,7 @@
 #include "doctor/base/result.h"
 #include "doctor/elf/image.h"
 
-namespace scankit {
+namespace scankit::elf {
 
 // One device image of a `.nv_fatbin`. The layout is NVIDIA's
 // and undocumented: doctor/elf/README.md has the table.
@@ -62,4 +62,4 @@ struct CubinKernel {
 // doctor/elf/README.md has the table. Used by validate/judge/kernel_use.cc and scankit_list_images.
 Result<std::vector<CubinKernel>> cubin_kernels(std::string_view cubin);
 
-}  // namespace scankit
+}  // namespace scankit::elf

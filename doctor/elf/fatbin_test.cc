@@ -10,7 +10,7 @@
 
 #include "doctor/elf/library_test.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 using test::in_memory;
@@ -198,4 +198,4 @@ TEST(Fatbin, ReadsWhatTheRealCompilerWrites) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf

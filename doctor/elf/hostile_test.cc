@@ -10,7 +10,7 @@
 #include "doctor/elf/library.h"
 #include "doctor/elf/library_test.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 using test::Workshop;
@@ -136,4 +136,4 @@ TEST(HostileElf, ImpossibleCountsCostNeitherTimeNorMemory) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -9,7 +9,7 @@
 
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 std::uint16_t swapped(std::uint16_t v) { return __builtin_bswap16(v); }
@@ -314,4 +314,4 @@ FileState file_state(const std::shared_ptr<const ByteSource>& source) {
   return state;
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -12,7 +12,7 @@
 #include "doctor/elf/bytes.h"
 #include "doctor/host/host.h"
 
-namespace scankit {
+namespace scankit::elf {
 
 inline Error malformed_elf(Message why) { return {Errc::Malformed, std::move(why), ""}; }
 
@@ -87,4 +87,4 @@ FileState file_state(const std::shared_ptr<const ByteSource>& source);
 // The same for a file that could not be opened or read.
 FileState state_of_failure(const Error& error);
 
-}  // namespace scankit
+}  // namespace scankit::elf

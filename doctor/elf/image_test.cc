@@ -8,7 +8,7 @@
 
 #include "doctor/elf/library_test.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 using test::in_memory;
@@ -119,4 +119,4 @@ TEST(Texts, NothingButMarksEndsSoon) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -6,7 +6,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 
-namespace scankit {
+namespace scankit::elf {
 
 // Keeps Errc::Unsupported for 32-bit and big-endian files: a search passes over those and gives up at
 // Errc::Malformed (attempt() in search.cc).
@@ -105,4 +105,4 @@ Result<std::string> newest_defined_version(const Host& host, const std::string& 
   return text;
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

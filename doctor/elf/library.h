@@ -9,6 +9,10 @@
 #include "doctor/elf/symbols.h"
 
 namespace scankit {
+class Host;
+}
+
+namespace scankit::elf {
 
 // One shared library or program, opened for questions.
 struct ElfLibrary {
@@ -40,8 +44,6 @@ class LibraryCache {
   std::map<std::string, bool> folders_;
 };
 
-class Host;
-
 // "old", "new" or "unknown": which std::string the C++ binary of torch uses, from libc10.so's constructors of
 // c10::Error. `reason` says which name decided, or why none did.
 std::string string_abi_of_torch(const Host& host, const std::string& libc10_path, Message& reason);
@@ -58,4 +60,4 @@ Result<LibraryFacts> read_library_facts(const Host& host, const std::string& pat
 Result<std::string> newest_defined_version(const Host& host, const std::string& path,
                                            const std::string& prefix);
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -16,7 +16,7 @@
 extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
                                              void (*callback)(const char*, std::size_t, void*), void* opaque);
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 // Reads the front of a mangled name by the Itanium C++ ABI, "Mangling": as far as the first thing that is not
@@ -293,4 +293,4 @@ std::string qualified_name(const std::string& demangled) {
   return demangled.substr(start);
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -5,7 +5,7 @@
 
 // Answers questions about mangled C++ names without a full parser: who owns a name, which function it is,
 // which string ABI it uses. Only demangle() interprets a whole name.
-namespace scankit {
+namespace scankit::elf {
 
 // The readable form; the name itself where it is no mangled C++ name, or one made to exhaust us.
 std::string demangle(const std::string& name);
@@ -34,4 +34,4 @@ std::string without_string_abi(std::string demangled);
 // Two demangled names that are one but for the ABI of their strings.
 bool differ_only_in_string_abi(const std::string& a, const std::string& b);
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 TEST(Mangling, TheQualifierDecidesWhoseNameItIs) {
@@ -108,4 +108,4 @@ TEST(Mangling, ANameThatUnfoldsForeverIsLeftAsItIs) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -7,7 +7,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::elf {
 
 constexpr std::size_t kObjectLimit = 4096;  // hostile chains of needs end somewhere
 constexpr std::size_t kFolderLimit = 4096;  // of one path list; the longest of a torch wheel has some twenty
@@ -252,4 +252,4 @@ int ProcessImage::python_object() const {
   return 0;
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -14,7 +14,7 @@
 // it loads, in which order, and where each undefined name finds its
 // definition. Copyable, so that one process with torch serves every extension.
 
-namespace scankit {
+namespace scankit::elf {
 
 struct LoadedObject {
   std::shared_ptr<const ElfLibrary> library;
@@ -125,4 +125,4 @@ struct TorchPreloads {
 };
 TorchPreloads parse_torch_preloads(std::string_view init_py);
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -13,7 +13,7 @@
 #include "doctor/base/text.h"
 #include "doctor/elf/bytes.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 // CACHEMAGIC_VERSION_NEW, CACHEMAGIC, cache_extension_magic and DL_CACHE_HWCAP_EXTENSION of elf/dl-cache.h.
@@ -375,4 +375,4 @@ SearchResult open_named_file(LibraryCache& libraries, const SearchContext& conte
   return result;
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -9,7 +9,7 @@
 #include "doctor/elf/library.h"
 #include "doctor/host/host.h"
 
-namespace scankit {
+namespace scankit::elf {
 
 // /etc/ld.so.cache in the format "glibc-ld.so.cache1.1" (glibc elf/dl-cache.h), alone or behind the old one.
 class LdCache {
@@ -76,4 +76,4 @@ SearchResult search_library(LibraryCache& libraries, const SearchContext& contex
 // A name with a '/' in it: that file or nothing.
 SearchResult open_named_file(LibraryCache& libraries, const SearchContext& context, const std::string& path);
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -12,7 +12,7 @@
 #include "doctor/elf/library_test.h"
 #include "doctor/elf/process_image.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 // A cache of our own by the real ldconfig, so that the test does not depend on this machine's.
@@ -273,4 +273,4 @@ TEST(LibraryCache, KeepsWhatWasOpenedBefore) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::elf

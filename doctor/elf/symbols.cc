@@ -7,7 +7,7 @@
 
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 constexpr std::uint64_t kHashLimit = 32u << 20;  // libtorch_cpu's: 0.7 MB
@@ -61,10 +61,10 @@ std::uint32_t sysv_hash(std::string_view name) {
   return hash;
 }
 
-SymbolQuery::SymbolQuery(std::string_view wanted) : name(wanted), gnu_hash(scankit::gnu_hash(wanted)) {}
+SymbolQuery::SymbolQuery(std::string_view wanted) : name(wanted), gnu_hash(scankit::elf::gnu_hash(wanted)) {}
 SymbolQuery::SymbolQuery(const UndefinedSymbol& symbol)
     : name(symbol.name),
-      gnu_hash(scankit::gnu_hash(symbol.name)),
+      gnu_hash(scankit::elf::gnu_hash(symbol.name)),
       version(symbol.version),
       version_hidden(symbol.version_hidden) {}
 
@@ -329,4 +329,4 @@ std::vector<std::string> Symbols::exported_with_prefix(const std::vector<std::st
   return found;
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -9,7 +9,7 @@
 
 #include "doctor/elf/image.h"
 
-namespace scankit {
+namespace scankit::elf {
 
 // Names of an object, read one at a time: libtorch_cpu's are
 // 10 MB, of which a question needs a few hundred bytes.
@@ -148,4 +148,4 @@ class Symbols {
 std::uint32_t gnu_hash(std::string_view name);
 std::uint32_t sysv_hash(std::string_view name);
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -6,7 +6,7 @@
 #include "doctor/elf/library.h"
 #include "doctor/elf/library_test.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 using test::Workshop;
@@ -177,4 +177,4 @@ TEST(LibraryFacts, TellsTheStringAbiFromErrorsConstructors) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf

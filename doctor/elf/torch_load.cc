@@ -8,7 +8,7 @@
 #include "doctor/base/say.h"
 #include "doctor/elf/process_image.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 // The body of `def NAME(`: up to the next line that starts at the left margin. Lines that start with ')' or
@@ -182,4 +182,4 @@ TorchLoad load_torch(ProcessImage& process, const Host& host, const TorchLoadReq
   return torch;
 }
 
-}  // namespace scankit
+}  // namespace scankit::elf

@@ -3,7 +3,7 @@
 
 #include "doctor/elf/process_image.h"
 
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 using Patterns = std::vector<TorchPreloads::Pattern>;
@@ -88,4 +88,4 @@ TEST(TorchPreloads, FindsNothingInAFileWithoutThem) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf

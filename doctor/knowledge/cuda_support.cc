@@ -16,7 +16,7 @@ extern "C" const char scankit_knowledge_nvcc_archs[], scankit_knowledge_nvcc_arc
 // Made by scankit_embed (CMakeLists.txt).
 extern "C" const char scankit_knowledge_drivers[], scankit_knowledge_drivers_end[];
 
-namespace scankit {
+namespace scankit::knowledge {
 namespace {
 
 struct GpuRow {
@@ -182,4 +182,4 @@ std::optional<Version> driver_that_unpacks(std::string_view packing) {
   return named(driver_table().packing, packing);
 }
 
-}  // namespace scankit
+}  // namespace scankit::knowledge

@@ -8,7 +8,7 @@
 
 // Which GPU, nvcc and driver works with which CUDA release (gpus.yaml, nvcc_archs.yaml, drivers.yaml). Nothing
 // means that the table does not say.
-namespace scankit {
+namespace scankit::knowledge {
 
 // A compute capability without its dot, and the name of the chip: "90", "GH100".
 struct KnownGpu {
@@ -45,4 +45,4 @@ std::optional<CubinAbiDrivers> drivers_of_cubin_abi(unsigned abi, unsigned sm);
 // The first driver that reads images packed so ("zstd"); nothing where every driver does.
 std::optional<Version> driver_that_unpacks(std::string_view packing);
 
-}  // namespace scankit
+}  // namespace scankit::knowledge

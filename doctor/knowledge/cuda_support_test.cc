@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scankit {
+namespace scankit::knowledge {
 namespace {
 
 TEST(KnownGpu, NamesTheCapabilityOfADevice) {
@@ -78,4 +78,4 @@ TEST(Drivers, ReadTheCubinsOfTheirTime) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::knowledge

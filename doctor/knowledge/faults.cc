@@ -8,7 +8,7 @@
 extern "C" const char scankit_knowledge_faults[], scankit_knowledge_faults_end[];
 extern "C" const char scankit_knowledge_log_rules[], scankit_knowledge_log_rules_end[];
 
-namespace scankit {
+namespace scankit::knowledge {
 namespace {
 
 // A scalar's text; "" where there is none.
@@ -122,4 +122,4 @@ const std::vector<LogJoin>& log_joins() {
   return joins;
 }
 
-}  // namespace scankit
+}  // namespace scankit::knowledge

@@ -6,7 +6,7 @@
 #include <vector>
 
 // How a fault of the catalogue appears, in words for `scankit explain` and in the lines of a log.
-namespace scankit {
+namespace scankit::knowledge {
 
 // One failure class of faults.yaml, for `scankit explain`. `id` is the slug of its cause, `stage` is one of
 // "build", "environment", "import", "numerics", "runtime" and "speed".
@@ -54,4 +54,4 @@ struct LogJoin {
 const std::vector<LogRule>& log_rules();
 const std::vector<LogJoin>& log_joins();
 
-}  // namespace scankit
+}  // namespace scankit::knowledge

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace scankit {
+namespace scankit::knowledge {
 namespace {
 
 TEST(FaultClasses, AreCompleteAndNamedOnce) {
@@ -30,4 +30,4 @@ TEST(FaultClasses, AreFoundByTheirSlug) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::knowledge

@@ -15,7 +15,7 @@ extern "C" const char scankit_knowledge_built_modules[], scankit_knowledge_built
 extern "C" const char scankit_knowledge_neighbours[], scankit_knowledge_neighbours_end[];
 extern "C" const char scankit_knowledge_signatures[], scankit_knowledge_signatures_end[];
 
-namespace scankit {
+namespace scankit::knowledge {
 namespace {
 
 struct ImportName {
@@ -154,4 +154,4 @@ const std::vector<NeighbourPair>& neighbour_pairs() {
   return rows;
 }
 
-}  // namespace scankit
+}  // namespace scankit::knowledge

@@ -7,7 +7,7 @@
 
 // What is known of Python packages before any of them is read: names, importers, signatures, compiled modules,
 // pairs that do not fit, and the oldest releases that scankit supports.
-namespace scankit {
+namespace scankit::knowledge {
 
 // What one imports of a distribution whose name differs from it, both ways (import_names.yaml). For those
 // that are not installed: an installed one says it itself. `distribution` as PEP 503 writes it. Nothing where
@@ -53,4 +53,4 @@ const std::vector<NeighbourPair>& neighbour_pairs();
 inline constexpr const char* kOldestTorch = "1.13";
 inline constexpr const char* kOldestPython = "3.8";
 
-}  // namespace scankit
+}  // namespace scankit::knowledge

@@ -8,7 +8,7 @@
 
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::knowledge {
 namespace {
 
 TEST(KnownImporters, NamesMambaAndItsConvolution) {
@@ -88,4 +88,4 @@ TEST(NeighbourPairs, KnowTheOneThatMambaPins) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::knowledge

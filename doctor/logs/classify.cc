@@ -8,7 +8,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/message.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 // Headers that came with C11 and with C++17 and later: a compiler without them is older than the
@@ -246,4 +246,4 @@ Judged judge(const std::string& kind, const Captures& captures, const Surroundin
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::logs

@@ -13,7 +13,7 @@
 #include "doctor/model/failure.h"
 
 // What a symbol, a library, a module or a wheel that a log names says about its cause.
-namespace scankit {
+namespace scankit::logs {
 
 // The named groups of a rule that matched, and the facts that were derived from them.
 using Captures = std::map<std::string, std::string>;
@@ -86,4 +86,4 @@ class NamesOfLog {
   std::map<std::string, std::vector<std::string>> by_file_;
 };
 
-}  // namespace scankit
+}  // namespace scankit::logs

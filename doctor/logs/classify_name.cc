@@ -6,7 +6,7 @@
 #include "doctor/base/message.h"
 #include "doctor/logs/classify.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 // Compiled modules that projects build beside their Python package and that no index has under these names.
@@ -232,4 +232,4 @@ Judged judge_call(const Captures& captures, const Surroundings& around) {
                  message("the releases of both packages"), {"transformers_incompatible"});
 }
 
-}  // namespace scankit
+}  // namespace scankit::logs

@@ -8,7 +8,7 @@
 #include "doctor/model/examined_files.h"
 #include "doctor/torch_abi/infer_release.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 // A loader names only the first missing symbol, so a log alone rarely proves more.
@@ -28,16 +28,16 @@ bool is_nvidia_library(const std::string& file) {
 // The string ABI that a name shows. A name that the log cut short ("..." at its end) cannot be
 // demangled, but its spelling may still show it: "__cxx11" of the new ABI, or the "Ss" of the old one
 // after c10::SourceLocation.
-StringAbi string_abi_of(const std::string& mangled, const std::string& demangled) {
-  if (demangled != mangled) return string_abi_in(demangled);
-  if (mangled.find("__cxx11") != std::string::npos) return StringAbi::New;
-  return mangled.find("LocationESs") != std::string::npos ? StringAbi::Old : StringAbi::Neither;
+elf::StringAbi string_abi_of(const std::string& mangled, const std::string& demangled) {
+  if (demangled != mangled) return elf::string_abi_in(demangled);
+  if (mangled.find("__cxx11") != std::string::npos) return elf::StringAbi::New;
+  return mangled.find("LocationESs") != std::string::npos ? elf::StringAbi::Old : elf::StringAbi::Neither;
 }
 
 // A name of torch that the installed torch does not export. If the name contains a string, the string ABI
 // is the nearer explanation, and the release the alternative.
-Judged torch_symbol(const std::string& readable, StringAbi strings) {
-  if (strings == StringAbi::Neither)
+Judged torch_symbol(const std::string& readable, elf::StringAbi strings) {
+  if (strings == elf::StringAbi::Neither)
     return {.cause = "torch_version_mismatch",
             .sure = "likely",
             .meaning =
@@ -45,7 +45,7 @@ Judged torch_symbol(const std::string& readable, StringAbi strings) {
             .settles = all_missing(),
             .alternatives = {"build_isolation_wrong_torch", "several_copies"},
             .more = {}};
-  const bool is_new = strings == StringAbi::New;
+  const bool is_new = strings == elf::StringAbi::New;
   return {.cause = "abi_cxx11_mismatch",
           .sure = "likely",
           .meaning = is_new
@@ -156,12 +156,12 @@ Judged judge_symbol(const Captures& captures) {
   while (symbol.ends_with('.') || symbol.ends_with('*')) symbol.pop_back();
   if (symbol.starts_with("**")) symbol.erase(0, 2);
   std::ranges::replace(symbol, '*', '_');
-  const std::string readable = written.empty() ? demangle(symbol) : written;
+  const std::string readable = written.empty() ? elf::demangle(symbol) : written;
   Judged judged;
   // A symbol with a version node needs no guess: the node names its library.
   if (version.starts_with("GLIBC_") || version.starts_with("GLIBCXX_") || version.starts_with("CXXABI_"))
     return floor_of(version, readable);
-  std::string owner = symbol_owner(symbol, version);
+  std::string owner = elf::symbol_owner(symbol, version);
   // symbol_owner() expects mangled names; of a readable one, only the namespace is known.
   if (!written.empty())
     owner = written.starts_with("at::") || written.starts_with("c10::") || written.starts_with("torch::")
@@ -186,7 +186,7 @@ Judged judge_symbol(const Captures& captures) {
         .more = {}};
   else if (owner == "torch")
     judged = torch_symbol(readable, is_of_one_spelling(symbol)
-                                        ? StringAbi::Neither
+                                        ? elf::StringAbi::Neither
                                         : string_abi_of(symbol.empty() ? readable : symbol, readable));
   else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
     judged = cuda_symbol(symbol, version, is_torch_library(file));
@@ -225,7 +225,8 @@ constexpr std::size_t kFiles = 64, kNames = 256;
 // The releases as the index writes them ("2.4 to 2.6"), as a phrase; "" if there are none.
 Message of_torch(const std::string& releases) {
   if (releases.empty()) return {};
-  return releases == kEveryRelease ? message("every known release of torch") : message("torch {}", releases);
+  return releases == torch_abi::kEveryRelease ? message("every known release of torch")
+                                              : message("torch {}", releases);
 }
 
 // Adds to `meaning` which releases export the name. `as_named` are those that export exactly this name,
@@ -245,7 +246,7 @@ std::string strings_of(const std::vector<std::string>& names) {
   bool any_old = false;
   for (const std::string& name : names) {
     if (name.find("cxx11") != std::string::npos) return "new";
-    any_old = any_old || string_abi_in(demangle(name)) == StringAbi::Old;
+    any_old = any_old || elf::string_abi_in(elf::demangle(name)) == elf::StringAbi::Old;
   }
   return any_old ? "old" : "neutral";
 }
@@ -260,12 +261,12 @@ std::string tag_of(const std::string& file) {
 }  // namespace
 
 bool is_of_one_spelling(const std::string& symbol) {
-  const Exporters found = exporters(SymbolIndex::built_in(), symbol);
+  const torch_abi::Exporters found = torch_abi::exporters(torch_abi::SymbolIndex::built_in(), symbol);
   return !found.as_named.empty() && found.other_strings.empty();
 }
 
 void add_exporters(const std::string& symbol, Judged& judged) {
-  const Exporters found = exporters(SymbolIndex::built_in(), symbol);
+  const torch_abi::Exporters found = torch_abi::exporters(torch_abi::SymbolIndex::built_in(), symbol);
   const Message as_named = of_torch(found.as_named), other_strings = of_torch(found.other_strings);
   judged.meaning = sentence(judged.meaning, as_named, other_strings);
   if (!as_named.empty()) judged.more["exported_by"] = as_named.english();
@@ -282,12 +283,12 @@ void NamesOfLog::take(const std::string& file, const std::string& symbol) {
 std::vector<BuiltFor> NamesOfLog::built_for() const {
   std::vector<BuiltFor> answers;
   for (const auto& [file, names] : by_file_) {
-    BuiltForInput input;
+    torch_abi::BuiltForInput input;
     input.file = file;
     for (const std::string& name : names) input.undefined.push_back({.name = name});
     input.string_abi = strings_of(names);
     input.tag = tag_of(file);
-    BuiltFor built_for = date_file(SymbolIndex::built_in(), input);
+    BuiltFor built_for = torch_abi::date_file(torch_abi::SymbolIndex::built_in(), input);
     // Unlike with a file that was read, a loader's log names one missing symbol and not all of them,
     // which makes the range of releases wider than it would have to be.
     if (!built_for.why_not_narrower.empty())
@@ -299,4 +300,4 @@ std::vector<BuiltFor> NamesOfLog::built_for() const {
   return answers;
 }
 
-}  // namespace scankit
+}  // namespace scankit::logs

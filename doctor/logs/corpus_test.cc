@@ -11,7 +11,7 @@
 #include "doctor/logs/explainer.h"
 #include "doctor/model/finding.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 constexpr int kLeastEntries = 240;
@@ -98,4 +98,4 @@ TEST(Corpus, HasLabelsOfTheCatalogue) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::logs

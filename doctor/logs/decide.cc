@@ -7,7 +7,7 @@
 #include "doctor/base/message.h"
 #include "doctor/knowledge/faults.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 constexpr std::uint64_t kTail = 30;  // lines that a message may go on behind the last line of its traceback
@@ -97,7 +97,7 @@ bool has(const std::vector<std::string>& list, const std::string& word) {
 // Returns whether one was.
 bool join(LogHit& root, const LogState& state) {
   const auto shows = [&](const std::string& rule) { return state.clue_rules.contains(rule); };
-  for (const LogJoin& join : log_joins()) {
+  for (const knowledge::LogJoin& join : knowledge::log_joins()) {
     if (!has(join.causes, root.cause) || std::ranges::any_of(join.unless, shows)) continue;
     const auto clue = std::ranges::find_if(
         state.clues, [&](const LogHit& candidate) { return has(join.clues, candidate.rule); });
@@ -108,7 +108,7 @@ bool join(LogHit& root, const LogState& state) {
     const Message error_meaning = root.meaning;
     root.alternatives.insert(root.alternatives.begin(), root.cause);
     std::erase(root.alternatives, join.gives);
-    root.cause = join.gives == kNoCause ? "" : join.gives;
+    root.cause = join.gives == knowledge::kNoCause ? "" : join.gives;
     root.sure = join.sure;
     root.meaning =
         clauses_of({error_meaning, clue == state.clues.end()
@@ -163,4 +163,4 @@ std::vector<LogHit> decide(LogState state) {
   return hits;
 }
 
-}  // namespace scankit
+}  // namespace scankit::logs

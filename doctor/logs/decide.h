@@ -8,7 +8,7 @@
 
 #include "doctor/model/failure.h"
 
-namespace scankit {
+namespace scankit::logs {
 
 // Follows Python's tracebacks, also where pip, loggers or progress bars indent them. The column of
 // "Traceback" is the column at which the exception is printed; lines in between are indented further.
@@ -45,4 +45,4 @@ struct LogState {
 // others by line. No hit has the role "root" if the log shows no failure, or none that anything explains.
 std::vector<LogHit> decide(LogState state);
 
-}  // namespace scankit
+}  // namespace scankit::logs

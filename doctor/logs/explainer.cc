@@ -18,7 +18,7 @@
 #include "doctor/logs/lines.h"
 #include "doctor/model/redact.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 constexpr std::size_t kBefore = 40;  // lines that `after` and the surroundings look back on
@@ -64,7 +64,7 @@ struct Explainer::State {
     // The rules come in the order of the table. After a match, further clues still count, but no second
     // error: the first rule that explains a line wins.
     for (const int index : matcher().match(plain)) {
-      const LogRule& rule = log_rules()[static_cast<std::size_t>(index)];
+      const knowledge::LogRule& rule = knowledge::log_rules()[static_cast<std::size_t>(index)];
       if (!follows(rule, index, plain)) continue;
       // A new command begins: errors before it belong to another attempt.
       if (rule.role == "boundary") {
@@ -103,7 +103,7 @@ struct Explainer::State {
 
   // Whether the rule's condition on the surroundings (`LogRule::after`) is met. A message may say in one line
   // what another program says in two.
-  bool follows(const LogRule& rule, int index, const std::string& text) const {
+  bool follows(const knowledge::LogRule& rule, int index, const std::string& text) const {
     if (rule.after.empty() || matcher().after_matches(index, text)) return true;
     for (const std::string& earlier : before)
       if (matcher().after_matches(index, earlier)) return true;
@@ -137,7 +137,7 @@ struct Explainer::State {
 
   // Makes a hit of a rule that matched. A rule with `classify` leaves the cause to the classifier; a
   // sureness other than the default "likely" stays the rule's.
-  void note(const LogRule& rule, int index, std::uint64_t line, const std::string& text,
+  void note(const knowledge::LogRule& rule, int index, std::uint64_t line, const std::string& text,
             const std::string& plain) {
     Captures captures = matcher().captures(index, plain);
     LogHit hit{.rule = rule.id,
@@ -280,4 +280,4 @@ void read_observations(Snapshot& snapshot) {
   }
 }
 
-}  // namespace scankit
+}  // namespace scankit::logs

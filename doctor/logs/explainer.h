@@ -8,7 +8,7 @@
 #include "doctor/model/failure.h"
 #include "doctor/model/snapshot.h"
 
-namespace scankit {
+namespace scankit::logs {
 
 // Reads a log piece by piece and says what it shows. Memory does not grow with the log. After finish()
 // the object is spent.
@@ -36,4 +36,4 @@ Result<Log> explain_log(const std::string& path);
 // a loader that could not be followed.
 void read_observations(Snapshot& snapshot);
 
-}  // namespace scankit
+}  // namespace scankit::logs

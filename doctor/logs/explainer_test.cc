@@ -12,7 +12,7 @@
 #include "doctor/logs/lines.h"
 #include "doctor/model/finding.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 std::string root_of(const Log& log) {
@@ -279,7 +279,7 @@ TEST(LogRules, AreWellFormed) {
                               sure = {"certain", "likely", "possible"},
                               kinds = {"",      "symbol", "version",  "library", "module",
                                        "wheel", "header", "xformers", "name",    "call"};
-  for (const LogRule& rule : log_rules()) {
+  for (const knowledge::LogRule& rule : knowledge::log_rules()) {
     EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
     EXPECT_TRUE(roles.contains(rule.role) && sure.contains(rule.sure) && kinds.contains(rule.classify))
         << rule.id;
@@ -287,12 +287,12 @@ TEST(LogRules, AreWellFormed) {
     EXPECT_NE(rule.classify.empty(), rule.meaning.empty()) << rule.id;
     for (const std::string& slug : rule.alternatives) EXPECT_TRUE(cause_from_slug(slug)) << rule.id;
   }
-  for (const LogJoin& join : log_joins()) {
-    EXPECT_TRUE(join.gives == kNoCause || cause_from_slug(join.gives)) << join.gives;
+  for (const knowledge::LogJoin& join : knowledge::log_joins()) {
+    EXPECT_TRUE(join.gives == knowledge::kNoCause || cause_from_slug(join.gives)) << join.gives;
     for (const std::string& clue : join.clues) EXPECT_TRUE(ids.contains(clue)) << clue;
   }
   EXPECT_TRUE(matcher().match("nothing of note").empty());
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::logs

@@ -6,7 +6,7 @@
 
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 constexpr char kEscape = '\x1b';
@@ -160,7 +160,7 @@ Matcher::Matcher()
       build_(compile(kBuild)),
       frame_(compile(kFrame)),
       prefix_(compile(kPrefix)) {
-  for (const LogRule& rule : log_rules()) {
+  for (const knowledge::LogRule& rule : knowledge::log_rules()) {
     patterns_.push_back(compile(rule.pattern));
     after_.push_back(rule.after.empty() ? nullptr : compile(rule.after));
     set_->Add(rule.pattern, nullptr);
@@ -234,4 +234,4 @@ const Matcher& matcher() {
   return instance;
 }
 
-}  // namespace scankit
+}  // namespace scankit::logs

@@ -13,7 +13,7 @@
 #include "doctor/knowledge/faults.h"
 #include "doctor/logs/classify.h"
 
-namespace scankit {
+namespace scankit::logs {
 
 // Makes a line fit for matching and for a terminal: removes escape sequences and control bytes, turns a
 // tab into a space and a byte that is not UTF-8 into '?', and drops white space at the end.
@@ -69,4 +69,4 @@ class Matcher {
 };
 const Matcher& matcher();
 
-}  // namespace scankit
+}  // namespace scankit::logs

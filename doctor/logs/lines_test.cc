@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 std::vector<std::pair<std::uint64_t, std::string>> cut(std::string_view text) {
@@ -63,4 +63,4 @@ TEST(Lines, ThatNeverEndComeInBoundedPiecesAndLoseNothing) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::logs

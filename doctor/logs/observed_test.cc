@@ -10,7 +10,7 @@
 #include "doctor/knowledge/faults.h"
 #include "doctor/logs/explainer.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 bool says(const LogHit& hit, const std::string& cause) {
@@ -18,7 +18,7 @@ bool says(const LogHit& hit, const std::string& cause) {
 }
 
 TEST(Catalogue, EveryErrorLineIsRecognisedByItself) {
-  for (const FaultClass& fault : fault_classes())
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes())
     for (const std::string& line : fault.error_lines) {
       const Log log = explain_text(line + "\n");
       EXPECT_TRUE(std::ranges::any_of(log.hits, [&](const LogHit& hit) { return says(hit, fault.id); }))
@@ -33,7 +33,7 @@ TEST(Catalogue, EveryCauseOfALogEndsOneOfTheCorpus) {
        std::filesystem::directory_iterator(std::filesystem::path(SCANKIT_SOURCE_DIR) / "doctor/tests/logs"))
     if (const auto log = explain_log(entry.path()); log && !log->hits.empty())
       roots.insert(log->hits.front().cause);
-  for (const FaultClass& fault : fault_classes())
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes())
     EXPECT_EQ(roots.contains(fault.id), fault.by_log()) << fault.id;
 }
 
@@ -84,4 +84,4 @@ TEST(Observed, WordsOfNoClassStayWithoutOne) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::logs

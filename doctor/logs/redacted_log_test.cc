@@ -8,7 +8,7 @@
 #include "doctor/logs/explainer.h"
 #include "doctor/model/redact.h"
 
-namespace scankit {
+namespace scankit::logs {
 namespace {
 
 std::string redacted_log(const std::string& text) {
@@ -43,4 +43,4 @@ TEST(RedactedLog, KnowsWhomThePromptsName) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::logs

@@ -18,7 +18,7 @@
 // One wheel is unpacked and opened once, and judged at every place by the checks: the snapshot of the place, with the wheel's
 // files as the modules under diagnosis. The axes beside torch and Python are independent of both, so that each of their values is
 // judged once, and only by the checks that ask about it.
-namespace scankit {
+namespace scankit::matrix {
 namespace {
 
 const std::string kAnyGlibc = "2.99";  // above every release there is
@@ -30,7 +30,7 @@ const CheckIds kCudaChecks{"cuda-runtime-found"}, kGlibcChecks{"glibc-new-enough
 // Files that are judged together: one wheel, or all files that are in none.
 struct Candidate {
   std::string file;  // the wheel
-  NamedFiles named;
+  probes::NamedFiles named;
 };
 
 struct Group {
@@ -40,7 +40,7 @@ struct Group {
 
 Snapshot examined(Candidate& candidate, const Place& place) {
   Snapshot snapshot = described_machine(place);
-  probe_named_files_on_target(candidate.named, snapshot);
+  probes::probe_named_files_on_target(candidate.named, snapshot);
   snapshot.named_files = {candidate.file};
   return snapshot;
 }
@@ -101,7 +101,7 @@ Cell judge_place(Group& group, const Place& place) {
             .reason = message("none of the given files is for Python {}", place.python),
             .file = {}};
   for (Candidate& candidate : group.candidates) {
-    const Cell cell = cell_of(diagnose(examined(candidate, place)), candidate.file);
+    const Cell cell = cell_of(checks::diagnose(examined(candidate, place)), candidate.file);
     if (cell.fit == Fit::Works) return cell;
     if (cell.fit != Fit::NotOffered) best = cell;
   }
@@ -127,7 +127,7 @@ std::vector<std::string> device_code_of(const std::vector<Extension>& files) {
 // Sonames that the libraries of the closures need, other than one another and what an axis decides.
 void take_system_libraries(const Host& host, const std::vector<Extension>& files,
                            std::set<std::string>& found) {
-  LibraryCache cache(host);
+  elf::LibraryCache cache(host);
   std::set<std::string> own, needed;
   for (const Extension& file : files)
     for (const std::string& path : file.closure) {
@@ -137,7 +137,7 @@ void take_system_libraries(const Host& host, const std::vector<Extension>& files
         needed.insert((*library)->dynamic.needed.begin(), (*library)->dynamic.needed.end());
     }
   for (const std::string& soname : needed)
-    if (!own.contains(soname) && !depends_on_an_axis(soname) && !is_glibc_library(soname))
+    if (!own.contains(soname) && !depends_on_an_axis(soname) && !probes::is_glibc_library(soname))
       found.insert(soname);
 }
 
@@ -225,7 +225,7 @@ Cell judge_axis(Group& group, const Place& place, const CheckIds& checks) {
             .reason = message("none of the given files is for Python {}", place.python),
             .file = {}};
   for (Candidate& candidate : group.candidates) {
-    const Report report = diagnose(examined(candidate, place));
+    const Report report = checks::diagnose(examined(candidate, place));
     if (is_for_another_python(report)) continue;
     last = cell_of_checks(report, checks, candidate.file);
     if (last.fit == Fit::Works) break;
@@ -240,7 +240,7 @@ void tell_ptx(const FileGroup& told, std::vector<AxisCell>& gpus) {
     const bool native = std::ranges::any_of(told.device_code, [&](const std::string& code) {
       if (!code.starts_with("sm_")) return false;
       DeviceImage image{.kind = "cubin", .sm = static_cast<unsigned>(std::stoul(code.substr(3)))};
-      return wanted && runs_on(image, static_cast<unsigned>(wanted->part(0)));
+      return wanted && checks::runs_on(image, static_cast<unsigned>(wanted->part(0)));
     });
     if (gpu.cell.fit == Fit::Works && !native && !told.device_code.empty() && gpu.cell.reason.empty())
       gpu.cell.reason = message("by its PTX, which the driver compiles at the first call");
@@ -265,10 +265,10 @@ void judge_axes(const MatrixRequest& request, const Place& usual, Group& group) 
 
 // Each wheel by itself; everything that is in none as one candidate.
 Result<std::vector<Group>> groups_of(const std::vector<std::string>& names) {
-  SCANKIT_TRY(const NamedFiles all, open_named_files_alone(names));
+  SCANKIT_TRY(const probes::NamedFiles all, probes::open_named_files_alone(names));
   std::map<std::string, Group> groups;
   for (const Wheel& wheel : all.wheels) {
-    SCANKIT_TRY(NamedFiles named, open_named_files_alone({wheel.path}));
+    SCANKIT_TRY(probes::NamedFiles named, probes::open_named_files_alone({wheel.path}));
     const std::string name =
         wheel.name.empty() ? path_basename(wheel.path) : wheel.name + " " + wheel.version;
     Group& group = groups[name];
@@ -277,12 +277,12 @@ Result<std::vector<Group>> groups_of(const std::vector<std::string>& names) {
     group.candidates.push_back({wheel.path, std::move(named)});
   }
   std::vector<std::string> others;
-  for (const NamedFile& file : all.files)
+  for (const probes::NamedFile& file : all.files)
     if (std::ranges::find(all.wheels, file.folder, &Wheel::path) == all.wheels.end())
       others.push_back(file.path);
   if (!others.empty()) {
-    SCANKIT_TRY(NamedFiles named, open_named_files_alone(names));
-    std::erase_if(named.files, [&](const NamedFile& file) {
+    SCANKIT_TRY(probes::NamedFiles named, probes::open_named_files_alone(names));
+    std::erase_if(named.files, [&](const probes::NamedFile& file) {
       return std::ranges::find(others, file.path) == others.end();
     });
     named.wheels.clear();
@@ -343,4 +343,4 @@ Fit overall(const Matrix& matrix) {
   return unknown || !works ? Fit::Unknown : Fit::Works;
 }
 
-}  // namespace scankit
+}  // namespace scankit::matrix

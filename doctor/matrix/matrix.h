@@ -10,7 +10,7 @@
 
 // Where compiled files would import and run: which releases of torch, Pythons, CUDA, glibc and GPUs they fit. Nothing of that is
 // at hand: each place is described as a snapshot (places.h), and the checks that judge a user's environment judge it.
-namespace scankit {
+namespace scankit::matrix {
 
 struct MatrixRequest {
   std::vector<std::string> files;    // wheels, libraries and folders of them, as the user named them
@@ -74,11 +74,11 @@ Fit overall(const Matrix& matrix);
 int exit_status_of(const Matrix& matrix);
 
 // For a terminal: a table for each group of files, the other axes below it, and why each "no" is one.
-std::string matrix_text(const Matrix& matrix, const TextStyle& style);
+std::string matrix_text(const Matrix& matrix, const report::TextStyle& style);
 // doctor/report/schema/matrix-1.json
 std::string matrix_json(const Matrix& matrix);
-Document matrix_document(const Matrix& matrix);
+report::Document matrix_document(const Matrix& matrix);
 // `matrix` must outlive the views.
-Views matrix_views(const Matrix& matrix);
+report::Views matrix_views(const Matrix& matrix);
 
-}  // namespace scankit
+}  // namespace scankit::matrix

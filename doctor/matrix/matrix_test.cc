@@ -8,7 +8,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/matrix/places.h"
 
-namespace scankit {
+namespace scankit::matrix {
 namespace {
 
 using Values = std::vector<std::string>;
@@ -112,9 +112,9 @@ TEST(MatrixReport, SaysWhereItFailsAndWhy) {
   const auto json = nlohmann::json::parse(matrix_json(matrix));
   EXPECT_EQ(json["verdict"], "fails");
   EXPECT_EQ(json["groups"][0]["cells"][1]["fit"], "no-torch");
-  const Document document = matrix_document(matrix);
-  EXPECT_EQ(document.suites.at(0).tests.at(2).state, TestState::Failed);
-  EXPECT_EQ(document.suites.at(0).tests.at(1).state, TestState::Skipped);
+  const report::Document document = matrix_document(matrix);
+  EXPECT_EQ(document.suites.at(0).tests.at(2).state, report::TestState::Failed);
+  EXPECT_EQ(document.suites.at(0).tests.at(1).state, report::TestState::Skipped);
   EXPECT_EQ(document.problems.size(), 1u);
 }
 
@@ -149,4 +149,4 @@ TEST(Matrix, NamesAFileThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::matrix

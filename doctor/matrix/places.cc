@@ -11,7 +11,7 @@
 #include "doctor/base/version.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-namespace scankit {
+namespace scankit::matrix {
 namespace {
 
 constexpr std::string_view kTo = "..";
@@ -69,14 +69,15 @@ bool is_python_axis(std::string_view text) {
 
 std::vector<std::string> known_torch_releases() {
   std::vector<std::string> known;
-  for (const IndexedRelease& release : SymbolIndex::built_in().releases()) known.push_back(release.minor);
+  for (const torch_abi::IndexedRelease& release : torch_abi::SymbolIndex::built_in().releases())
+    known.push_back(release.minor);
   return known;
 }
 
 // Of " cp39 cp313t ": free-threaded ones are left out, of which the index knows too few.
 std::vector<std::string> known_pythons() {
   std::set<unsigned> minors;
-  for (const IndexedRelease& release : SymbolIndex::built_in().releases())
+  for (const torch_abi::IndexedRelease& release : torch_abi::SymbolIndex::built_in().releases())
     for (const std::string& tag : split_nonempty(release.python_tags, " "))
       if (tag.starts_with("cp3") && tag.find_first_not_of("0123456789", 2) == std::string::npos)
         minors.insert(static_cast<unsigned>(std::stoul(tag.substr(3))));
@@ -107,9 +108,9 @@ namespace {
 
 const std::string kSite = "/described/site-packages";
 
-const IndexedRelease* release_of(const std::string& minor) {
-  const auto& releases = SymbolIndex::built_in().releases();
-  const auto found = std::ranges::find(releases, minor, &IndexedRelease::minor);
+const torch_abi::IndexedRelease* release_of(const std::string& minor) {
+  const auto& releases = torch_abi::SymbolIndex::built_in().releases();
+  const auto found = std::ranges::find(releases, minor, &torch_abi::IndexedRelease::minor);
   return found == releases.end() ? nullptr : &*found;
 }
 
@@ -139,7 +140,7 @@ unsigned major_of(const std::string& version) {
   return parsed ? static_cast<unsigned>(parsed->part(0)) : 0;
 }
 
-Torch torch_of(const Place& place, const IndexedRelease* release) {
+Torch torch_of(const Place& place, const torch_abi::IndexedRelease* release) {
   Torch torch;
   torch.version = place.torch + ".0";
   torch.cuda = place.cuda;
@@ -184,7 +185,7 @@ bool depends_on_an_axis(const std::string& soname) {
 }
 
 bool torch_has_wheels_for(const std::string& torch, const std::string& python) {
-  const IndexedRelease* release = release_of(torch);
+  const torch_abi::IndexedRelease* release = release_of(torch);
   if (release == nullptr) return false;
   std::string tag = " cp" + python + " ";
   std::erase(tag, '.');
@@ -221,4 +222,4 @@ Snapshot described_machine(const Place& place) {
   return machine;
 }
 
-}  // namespace scankit
+}  // namespace scankit::matrix

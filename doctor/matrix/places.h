@@ -9,7 +9,7 @@
 
 // The places of the matrix: what the user writes for one axis, values and ranges of them, separated by commas, and the
 // snapshot that a place is described as.
-namespace scankit {
+namespace scankit::matrix {
 
 // "2.4..2.11", "2.4,2.6", "2.4..", "..2.6" and "all": the values of `known`, which are in ascending order, that are meant. A
 // patch release means its minor: "2.6.1" is 2.6. An Error names `option`, what is wrong with it, and what is known.
@@ -45,4 +45,4 @@ bool depends_on_an_axis(const std::string& soname);
 // Whether the wheels of that torch release are there for that Python at all.
 bool torch_has_wheels_for(const std::string& torch, const std::string& python);
 
-}  // namespace scankit
+}  // namespace scankit::matrix

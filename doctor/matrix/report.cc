@@ -15,7 +15,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::matrix {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -37,14 +37,14 @@ std::string short_word(Fit fit) {
   return "";
 }
 
-Tone tone_of(Fit fit) {
-  if (fit == Fit::Works) return Tone::Good;
-  return fit == Fit::Fails || fit == Fit::NotOffered ? Tone::Error : Tone::Unknown;
+report::Tone tone_of(Fit fit) {
+  if (fit == Fit::Works) return report::Tone::Good;
+  return fit == Fit::Fails || fit == Fit::NotOffered ? report::Tone::Error : report::Tone::Unknown;
 }
 
-const Mark& mark_of(Fit fit) {
-  if (fit == Fit::Works) return kGood;
-  return fit == Fit::Unknown ? kUnknown : kError;
+const report::Mark& mark_of(Fit fit) {
+  if (fit == Fit::Works) return report::kGood;
+  return fit == Fit::Unknown ? report::kUnknown : report::kError;
 }
 
 // In their order, each once.
@@ -136,7 +136,7 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-void table(Page& page, const FileGroup& group) {
+void table(report::Page& page, const FileGroup& group) {
   constexpr std::size_t kFirst = 8, kWidth = 6;
   const std::vector<std::string> pythons = values(group, &MatrixCell::python);
   std::string head = padded(say("torch"), kFirst);
@@ -156,7 +156,7 @@ void table(Page& page, const FileGroup& group) {
   if (seen.contains(Fit::NoTorch)) page.line(2, say(".  torch has no wheels for this Python"));
 }
 
-void axis(Page& page, const std::string& name, const std::vector<AxisCell>& cells) {
+void axis(report::Page& page, const std::string& name, const std::vector<AxisCell>& cells) {
   if (cells.empty()) return;
   page.gap();
   for (const AxisCell& cell : cells) {
@@ -190,9 +190,9 @@ std::string verdict_line(const Matrix& matrix) {
 
 Json cell_json(const Cell& cell) {
   return {{"fit", fit_word(cell.fit)},
-          {"cause", or_null(cell.cause)},
-          {"reason", or_null(english(cell.reason))},
-          {"file", or_null(cell.file)}};
+          {"cause", report::or_null(cell.cause)},
+          {"reason", report::or_null(english(cell.reason))},
+          {"file", report::or_null(cell.file)}};
 }
 
 Json axis_json(const std::vector<AxisCell>& cells) {
@@ -213,8 +213,8 @@ int exit_status_of(const Matrix& matrix) {
   return fit == Fit::Unknown ? kExitInconclusive : kExitFindings;
 }
 
-std::string matrix_text(const Matrix& matrix, const TextStyle& style) {
-  Page page(style);
+std::string matrix_text(const Matrix& matrix, const report::TextStyle& style) {
+  report::Page page(style);
   if (!style.quiet)
     for (const FileGroup& group : matrix.groups) {
       page.line(0, say("{}: {}", group.name, facts_line(group)));
@@ -245,9 +245,9 @@ std::string matrix_json(const Matrix& matrix) {
     groups.push_back({{"name", group.name},
                       {"files", group.files},
                       {"libraries", group.libraries},
-                      {"machine", or_null(group.machine)},
-                      {"glibc_min", or_null(group.glibc_min)},
-                      {"cuda_major", or_null(group.cuda_major)},
+                      {"machine", report::or_null(group.machine)},
+                      {"glibc_min", report::or_null(group.glibc_min)},
+                      {"cuda_major", report::or_null(group.cuda_major)},
                       {"system_libraries", group.system_libraries},
                       {"device_code", group.device_code},
                       {"cells", std::move(cells)},
@@ -263,36 +263,37 @@ std::string matrix_json(const Matrix& matrix) {
 
 namespace {
 
-Table cells_table(const FileGroup& group) {
-  Table made{{say("torch")}, {}};
+report::Table cells_table(const FileGroup& group) {
+  report::Table made{{say("torch")}, {}};
   const std::vector<std::string> pythons = values(group, &MatrixCell::python);
   for (const std::string& python : pythons) made.columns.push_back(say("Python {}", python));
   for (const std::string& torch : values(group, &MatrixCell::torch)) {
-    std::vector<Spans> row{as_text(torch)};
+    std::vector<report::Spans> row{report::as_text(torch)};
     for (const std::string& python : pythons)
-      row.push_back(as_text(short_word(fit_at(group, torch, python))));
+      row.push_back(report::as_text(short_word(fit_at(group, torch, python))));
     made.rows.push_back(std::move(row));
   }
   return made;
 }
 
-Table axes_table(const FileGroup& group) {
-  Table made{{say("axis"), say("works"), say("reason")}, {}};
+report::Table axes_table(const FileGroup& group) {
+  report::Table made{{say("axis"), say("works"), say("reason")}, {}};
   for (const auto& [name, cells] :
        {std::pair{"CUDA", &group.cudas}, {"glibc", &group.glibcs}, {"GPU", &group.gpus}})
     for (const AxisCell& cell : *cells)
-      made.rows.push_back({as_text(std::string(name) + " " + cell.value), as_text(short_word(cell.cell.fit)),
-                           as_text(tr(cell.cell.reason))});
+      made.rows.push_back({report::as_text(std::string(name) + " " + cell.value),
+                           report::as_text(short_word(cell.cell.fit)),
+                           report::as_text(tr(cell.cell.reason))});
   return made;
 }
 
-TestState state_of(Fit fit) {
-  if (fit == Fit::Works) return TestState::Passed;
-  if (fit == Fit::NoTorch) return TestState::Skipped;
-  return fit == Fit::Unknown ? TestState::Error : TestState::Failed;
+report::TestState state_of(Fit fit) {
+  if (fit == Fit::Works) return report::TestState::Passed;
+  if (fit == Fit::NoTorch) return report::TestState::Skipped;
+  return fit == Fit::Unknown ? report::TestState::Error : report::TestState::Failed;
 }
 
-void add_test(Suite& suite, const std::string& name, const Cell& cell) {
+void add_test(report::Suite& suite, const std::string& name, const Cell& cell) {
   suite.tests.push_back({.group = "scankit.matrix",
                          .name = name,
                          .state = state_of(cell.fit),
@@ -300,8 +301,8 @@ void add_test(Suite& suite, const std::string& name, const Cell& cell) {
                          .message = tr(cell.reason)});
 }
 
-Suite suite_of(const FileGroup& group) {
-  Suite suite{group.name, {}};
+report::Suite suite_of(const FileGroup& group) {
+  report::Suite suite{group.name, {}};
   for (const MatrixCell& cell : group.cells)
     add_test(suite, "torch " + cell.torch + ", Python " + cell.python, cell.cell);
   for (const auto& [name, cells] :
@@ -310,7 +311,7 @@ Suite suite_of(const FileGroup& group) {
   return suite;
 }
 
-Problem problem_of(const FileGroup& group, const Reason& reason) {
+report::Problem problem_of(const FileGroup& group, const Reason& reason) {
   return {.rule = reason.cause.empty() ? "unknown" : reason.cause,
           .title = reason.text,
           .subject = group.files.size() == 1 ? group.files.front() : group.name,
@@ -320,33 +321,35 @@ Problem problem_of(const FileGroup& group, const Reason& reason) {
 
 }  // namespace
 
-Document matrix_document(const Matrix& matrix) {
+report::Document matrix_document(const Matrix& matrix) {
   const Fit fit = overall(matrix);
-  Document document{.command = "doctor",
-                    .verdict_word = std::string(fit_word(fit)),
-                    .verdict = verdict_line(matrix),
-                    .tone = tone_of(fit),
-                    .exit_status = exit_status_of(matrix),
-                    .metrics = {exit_status_metric(exit_status_of(matrix))},
-                    .tool_version = kToolVersion};
+  report::Document document{.command = "doctor",
+                            .verdict_word = std::string(fit_word(fit)),
+                            .verdict = verdict_line(matrix),
+                            .tone = tone_of(fit),
+                            .exit_status = exit_status_of(matrix),
+                            .metrics = {report::exit_status_metric(exit_status_of(matrix))},
+                            .tool_version = kToolVersion};
   for (const FileGroup& group : matrix.groups) {
     const std::size_t first = document.problems.size();
     for (const Reason& reason : reasons_of(group))
       if (reason.fit == Fit::Fails) document.problems.push_back(problem_of(group, reason));
-    PageSection section{group.name, {Paragraph{as_text(facts_line(group))}, cells_table(group)}};
-    if (Table axes = axes_table(group); !axes.rows.empty()) section.blocks.emplace_back(std::move(axes));
+    report::PageSection section{group.name,
+                                {report::Paragraph{report::as_text(facts_line(group))}, cells_table(group)}};
+    if (report::Table axes = axes_table(group); !axes.rows.empty())
+      section.blocks.emplace_back(std::move(axes));
     if (document.problems.size() > first)
-      section.blocks.emplace_back(Problems{first, document.problems.size() - first});
+      section.blocks.emplace_back(report::Problems{first, document.problems.size() - first});
     document.blocks.emplace_back(std::move(section));
     document.suites.push_back(suite_of(group));
   }
   return document;
 }
 
-Views matrix_views(const Matrix& matrix) {
-  return {.text = [&matrix](const TextStyle& style) { return matrix_text(matrix, style); },
+report::Views matrix_views(const Matrix& matrix) {
+  return {.text = [&matrix](const report::TextStyle& style) { return matrix_text(matrix, style); },
           .json = [&matrix] { return matrix_json(matrix); },
           .document = [&matrix] { return matrix_document(matrix); }};
 }
 
-}  // namespace scankit
+}  // namespace scankit::matrix

@@ -21,7 +21,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/target/target.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // Variables that change what Python, the loader or CUDA do. No others: a snapshot travels.
@@ -211,9 +211,9 @@ Snapshot take_snapshot(const Host& host, const SnapshotRequest& request) {
   audit(host, request, snapshot, phase);
   // The sources are read against the headers of the installed torch, so they come last.
   if (request.named != nullptr) return snapshot;
-  snapshot.sources = probe_sources(host, request.sources, snapshot.torch);
-  snapshot.build_tools = probe_build_tools(host, snapshot);
+  snapshot.sources = preflight::probe_sources(host, request.sources, snapshot.torch);
+  snapshot.build_tools = preflight::probe_build_tools(host, snapshot);
   return snapshot;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

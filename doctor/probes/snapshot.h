@@ -9,7 +9,7 @@
 
 // The one entry to all probes: take_snapshot() calls them in the order in which they need each other's
 // facts. Checks and renderers read only the Snapshot that it returns, never the machine.
-namespace scankit {
+namespace scankit::probes {
 
 struct NamedFiles;
 
@@ -41,4 +41,4 @@ inline const std::vector<std::string> kRareModules = {"selective_scan_cuda_core"
 // Runs every static probe. Never fails: what cannot be read is a Probed that says why. Starts no Python.
 Snapshot take_snapshot(const Host& host, const SnapshotRequest& request);
 
-}  // namespace scankit
+}  // namespace scankit::probes

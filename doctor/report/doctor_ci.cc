@@ -11,7 +11,7 @@
 #include "doctor/report/fixes.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 bool has_error(const Outcome& outcome) {
@@ -199,4 +199,4 @@ std::vector<Metric> doctor_metrics(const Report& report, int exit_status) {
   return metrics;
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

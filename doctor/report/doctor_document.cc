@@ -13,7 +13,7 @@
 #include "doctor/report/text.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
@@ -298,4 +298,4 @@ std::vector<std::pair<std::string, std::string>> command_rows(const RanCommand& 
   return rows;
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

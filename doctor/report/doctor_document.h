@@ -13,7 +13,7 @@
 #include "doctor/report/document.h"
 
 // What doctor, env check and ci run show: their answer is a Report.
-namespace scankit {
+namespace scankit::report {
 
 // `exit_status`: with which this run of scankit ends, as far as the findings decide.
 Document doctor_document(const Report& report, int exit_status);
@@ -51,4 +51,4 @@ nlohmann::ordered_json command_json(const RanCommand& command);
 // What people read of it, in pairs of item and value.
 std::vector<std::pair<std::string, std::string>> command_rows(const RanCommand& command);
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -16,7 +16,7 @@
 // What every command's report is made of. doctor, env check, ci run, validate, fleet and selftest each turn their result into
 // a Document; the sinks (below) write it as a page, for a CI server or for a collector, and know no command. All text in it is
 // plain and not escaped yet, and may come from a file that a stranger wrote: escaping is the sinks' duty.
-namespace scankit {
+namespace scankit::report {
 
 // Which of the style sheet's colours something has. A colour never stands alone: a word says the same.
 enum class Tone : std::uint8_t { Good, Note, Warning, Error, Unknown, None };
@@ -221,4 +221,4 @@ const std::vector<std::string_view>& report_formats();
 // the same bytes on every machine.
 std::string render(std::string_view format, const Views& views, bool verbose = false);
 
-}  // namespace scankit
+}  // namespace scankit::report

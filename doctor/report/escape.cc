@@ -6,7 +6,7 @@
 
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 struct Replacement {
@@ -196,4 +196,4 @@ std::string plain(std::string_view text, bool ascii) {
   return without_commands(std::move(out));
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -6,7 +6,7 @@
 // Encoders for text from files and children, one for each format. All of them call plain() first, so that
 // no control byte, terminal escape or malformed UTF-8 remains, and several lines become one.
 
-namespace scankit {
+namespace scankit::report {
 
 // For text and for quoted attributes, of XML 1.0 and of HTML.
 std::string xml_escaped(std::string_view text);
@@ -32,4 +32,4 @@ std::string file_uri(std::string_view path);
 // outside ASCII does too. Text that CI runners would take for a command is broken up.
 std::string plain(std::string_view text, bool ascii);
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -9,7 +9,7 @@
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/doctor_document.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 using Json = nlohmann::ordered_json;
 
@@ -259,4 +259,4 @@ nlohmann::ordered_json audit_json(const Snapshot& snapshot) {
   return list;
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

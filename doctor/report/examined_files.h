@@ -10,7 +10,7 @@
 #include "doctor/model/snapshot.h"
 
 // What a report says of each examined file: which torch it was built for, and whether it loads.
-namespace scankit {
+namespace scankit::report {
 
 // "built_for" of `doctor --json`: one entry for each file that could be read, and one for each wheel,
 // directory or distribution.
@@ -59,4 +59,4 @@ std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose);
 // The "audit" array of doctor_json(): one entry for each file, in the order of the snapshot.
 nlohmann::ordered_json audit_json(const Snapshot& snapshot);
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -7,7 +7,7 @@
 #include "doctor/report/escape.h"
 
 // Numbers are pixels of the viewBox; the page scales it.
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // The size of a plot and the margins around its frame; the right one has room for the names of lines.
@@ -195,4 +195,4 @@ void fit_axes(Plot& plot) {
   fit(plot.y, false);
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

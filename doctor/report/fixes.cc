@@ -9,7 +9,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // The module that `scankit fix` means if none is named.
@@ -199,4 +199,4 @@ std::optional<std::string> repair_command(const Report& report) {
   return std::nullopt;
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

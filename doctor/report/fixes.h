@@ -5,7 +5,7 @@
 
 #include "doctor/model/finding.h"
 
-namespace scankit {
+namespace scankit::report {
 
 // The name of the fix in the JSON: "install_module", "remove_shadow", ...
 std::string_view fix_kind(const Fix& fix);
@@ -39,4 +39,4 @@ std::string who_can_install(const InstallPackages& fix, const Snapshot& snapshot
 std::string who_can_keep(const KeepOnly& fix, const Snapshot& snapshot);
 std::string who_can_rebuild(const RebuildPackage& fix, const Snapshot& snapshot);
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -7,7 +7,7 @@
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // A venv without pip of a Python that has one, and of this user.
@@ -182,4 +182,4 @@ TEST(LastLine, NamesScankitAsItWasStarted) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::report

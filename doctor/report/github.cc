@@ -10,7 +10,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // A step shows ten annotations of each level; GitHub drops the others without a word.
@@ -220,4 +220,4 @@ std::string sarif_of(const Document& document) {
   return json_document(sarif);
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

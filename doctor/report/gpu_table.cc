@@ -6,7 +6,7 @@
 #include "doctor/base/say.h"
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 enum class Unit { Count, Bytes, Bits, MHz, Watt, Celsius, Switch };
@@ -128,4 +128,4 @@ std::vector<std::string> unusual_of(const Gpu& gpu) {
   return lines;
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -5,7 +5,7 @@
 
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 Gpu h200() {
@@ -81,4 +81,4 @@ TEST(GpuTable, SaysWhatIsUnusualAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::report

@@ -4,7 +4,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // Both a light and a dark set of colours. A table of more than two columns becomes a list on a narrow screen.
@@ -165,4 +165,4 @@ std::string html_of(const Document& document) {
          verdict_class(document.tone) + "\">" + title + "</h1>\n" + body + "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

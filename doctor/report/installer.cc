@@ -8,7 +8,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // The name in a requirement: "torch" of "torch==2.11.0". By PEP 508 a name consists of letters, digits,
@@ -242,4 +242,4 @@ std::string who_can_rebuild(const RebuildPackage& fix, const Snapshot& snapshot)
              fix.distribution, source);
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

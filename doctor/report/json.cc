@@ -11,7 +11,7 @@
 #include "doctor/report/fixes.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 using Json = nlohmann::ordered_json;
 
@@ -319,4 +319,4 @@ Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::stri
   }
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -2,7 +2,7 @@
 #include "doctor/report/document.h"
 #include "doctor/report/escape.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // One attribute with its leading space.
@@ -80,4 +80,4 @@ std::string junit_of(const Document& document) {
   return out + "</testsuites>\n";
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -3,7 +3,7 @@
 
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 const std::string kEnv = "/home/student/projects/mamba/.venv";
@@ -63,4 +63,4 @@ TEST(Legend, LeavesCommandsAsTheyArePasted) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::report

@@ -4,7 +4,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 std::string markdown(const Spans& spans) {
@@ -107,4 +107,4 @@ std::string markdown_of(const Document& document) {
   return out;
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -4,7 +4,7 @@
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 TEST(Plain, ShowsTerminalEscapesInsteadOfObeyingThem) {
@@ -48,4 +48,4 @@ TEST(Plain, GivesNoCommandsToCiRunners) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::report

@@ -13,7 +13,7 @@
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 using Clock = Progress::Clock;
@@ -202,4 +202,4 @@ void set_progress_language(const Language* language) { g_user_language = languag
 
 void abandon_progress() { line().abandon(); }
 
-}  // namespace scankit
+}  // namespace scankit::report

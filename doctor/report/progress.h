@@ -9,7 +9,7 @@
 
 #include "doctor/base/message.h"
 
-namespace scankit {
+namespace scankit::report {
 
 // A step as it is at one moment.
 struct ProgressStep {
@@ -126,4 +126,4 @@ void set_progress_language(const Language* language);
 // Removes the line for good, because some thread still works on something that nobody waits for.
 void abandon_progress();
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -18,7 +18,7 @@
 #include "doctor/report/progress.h"
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 constexpr std::size_t kShortestWords = 12;  // below that they say nothing: better the line loses its limit
@@ -254,4 +254,4 @@ void ProgressTerminal::say_if_interrupted(const std::string& line) {
   last_words_size = std::min(line.size(), last_words.size());
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 using std::chrono::seconds;
@@ -62,4 +62,4 @@ TEST(ProgressText, CutsBetweenLettersAndCountsTheirColumns) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::report

@@ -4,7 +4,7 @@
 #include "doctor/report/document.h"
 #include "doctor/report/escape.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // Every sample has a label with the command, because the collector refuses two files with the same series.
@@ -40,4 +40,4 @@ std::string prometheus_of(const Document& document) {
   return out;
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

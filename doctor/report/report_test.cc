@@ -15,7 +15,7 @@
 #include "doctor/report/text.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 using Json = nlohmann::json;
 
@@ -264,7 +264,7 @@ TEST(DoctorJson, AnswersToAnyOddSnapshot) {
       changed[Json::json_pointer(pointer)] = value;
       const auto snapshot = snapshot_from_json(changed.dump());
       if (!snapshot) continue;  // refused in one line
-      Report report = diagnose(*snapshot);
+      Report report = checks::diagnose(*snapshot);
       EXPECT_EQ(tally(report).crashed, 0u) << pointer;
       EXPECT_FALSE(doctor_json(report).empty());
       ++answered;
@@ -309,4 +309,4 @@ TEST(Repair, BuildsAPackageAgainWithoutReplacingTorch) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::report

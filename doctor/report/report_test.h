@@ -9,7 +9,7 @@
 #include "doctor/model/snapshot.h"
 
 // For the tests of this folder: reports of a recorded machine that a case of doctor/tests/cases changed.
-namespace scankit {
+namespace scankit::report {
 
 inline const std::string kTests = SCANKIT_SOURCE_DIR "/doctor/tests/";
 
@@ -19,14 +19,14 @@ inline std::string read(const std::string& path) {
 }
 
 inline Report report_of(Snapshot snapshot) {
-  Report report = diagnose(std::move(snapshot));
+  Report report = checks::diagnose(std::move(snapshot));
   return report;
 }
 
 inline Snapshot snapshot_of(const std::string& case_name) {
-  return *snapshot_from_json(machine_of(case_file(case_name)).dump());
+  return *snapshot_from_json(checks::machine_of(checks::case_file(case_name)).dump());
 }
 
 inline Report report_of(const std::string& case_name) { return report_of(snapshot_of(case_name)); }
 
-}  // namespace scankit
+}  // namespace scankit::report

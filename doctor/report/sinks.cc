@@ -2,7 +2,7 @@
 #include "doctor/base/say.h"
 #include "doctor/report/document.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // One row for each format; `--report`, its help and its validation all use this table. Text and JSON are each command's own:
@@ -44,4 +44,4 @@ std::string render(std::string_view format, const Views& views, bool verbose) {
   return "";
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -13,7 +13,7 @@
 #include "doctor/report/report_test.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 using Json = nlohmann::json;
 
@@ -26,7 +26,7 @@ struct RenderOptions {
 };
 
 std::string render(std::string_view format, const Report& report, const RenderOptions& options) {
-  return scankit::render(format, doctor_views(report, options.exit_status), options.verbose);
+  return scankit::report::render(format, doctor_views(report, options.exit_status), options.verbose);
 }
 
 Report hostile() {
@@ -290,7 +290,7 @@ TEST(ReadJson, IsTheInverseOfTheAnswer) {
     Report again;
     again.snapshot = report.snapshot;
     again.outcomes = *outcomes;
-    decide_root_cause(again);
+    checks::decide_root_cause(again);
     EXPECT_EQ(doctor_json(again), doctor_json(report)) << name;
   }
 }
@@ -332,4 +332,4 @@ TEST(Families, AreFoundByTheStartOfTheId) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::report

@@ -11,7 +11,7 @@
 #include "doctor/report/fixes.h"
 #include "doctor/report/words.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 constexpr std::size_t kFewLines = 4;  // of evidence, without --verbose
@@ -361,4 +361,4 @@ std::string doctor_text(const Report& report, const TextStyle& style) {
   return page.take();
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

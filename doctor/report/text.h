@@ -10,7 +10,7 @@
 #include "doctor/model/finding.h"
 #include "doctor/model/snapshot.h"
 
-namespace scankit {
+namespace scankit::report {
 
 // How the text looks; it does not change what is said, apart from `verbose` and `quiet`.
 struct TextStyle {
@@ -109,4 +109,4 @@ class Page {
   std::vector<Line> lines_;
 };
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -7,7 +7,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 // In bytes. A shorter path is easier to read than a name for it.
@@ -182,4 +182,4 @@ std::string Page::take() {
   return out;
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

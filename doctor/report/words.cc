@@ -6,7 +6,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/report/fixes.h"
 
-namespace scankit {
+namespace scankit::report {
 namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
@@ -304,4 +304,4 @@ void set_scankit_program(const std::string& argv0) {
   program() = argv0.find('/') == std::string::npos ? "scankit" : shell_quoted(argv0);
 }
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -10,7 +10,7 @@
 
 // What several sinks say in the same words, and the words that programs read.
 
-namespace scankit {
+namespace scankit::report {
 
 // For programs: JSON and the classes of HTML. These words are never translated.
 std::string_view verdict_word(Verdict verdict);       // "healthy", "broken", "unknown", "empty"
@@ -63,4 +63,4 @@ std::string_view family(std::string_view check);
 const std::string& scankit_program();
 void set_scankit_program(const std::string& argv0);
 
-}  // namespace scankit
+}  // namespace scankit::report

@@ -16,7 +16,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 // The text after "#!" that is read at most: the kernel's limit is 256 bytes (BINPRM_BUF_SIZE).
@@ -254,4 +254,4 @@ Message meaning_of_exit(const std::vector<std::string>& words, int status, std::
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::run

@@ -11,7 +11,7 @@
 #include "doctor/base/result.h"
 #include "doctor/run/streams.h"
 
-namespace scankit {
+namespace scankit::run {
 
 // Exit statuses of a command that could not be started, as shells and env(1) have them.
 inline constexpr int kNotExecutable = 126, kNotFound = 127;
@@ -54,4 +54,4 @@ std::string examined_there(std::string_view program);
 // timeout, docker, podman, env, a shell and others; "" for any other. `output` is what it printed.
 Message meaning_of_exit(const std::vector<std::string>& words, int status, std::string_view output);
 
-}  // namespace scankit
+}  // namespace scankit::run

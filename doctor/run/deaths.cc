@@ -13,7 +13,7 @@
 #include "doctor/base/text.h"
 #include "doctor/run/interpreters.h"
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 constexpr std::size_t kLimit = 1u << 20;
@@ -224,4 +224,4 @@ std::optional<PythonPlace> python_place(std::string_view output, std::uint64_t b
   return reader.place();
 }
 
-}  // namespace scankit
+}  // namespace scankit::run

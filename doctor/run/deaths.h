@@ -9,7 +9,7 @@
 #include <vector>
 
 // What is known of a death: by the kernel, and by the traceback or the dump in the output.
-namespace scankit {
+namespace scankit::run {
 
 // How many processes were killed because memory ran out.
 struct MemoryKills {
@@ -46,4 +46,4 @@ struct PythonPlace {
 // `before` (from 1; 0 for the end of the output). What torchrun prints of its own death is left out.
 std::optional<PythonPlace> python_place(std::string_view output, std::uint64_t before = 0);
 
-}  // namespace scankit
+}  // namespace scankit::run

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 TEST(CrashInLine, NamesTheFileOfOurProcess) {
@@ -55,4 +55,4 @@ TEST(OutOfMemoryKills, IsReadWithoutAnError) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::run

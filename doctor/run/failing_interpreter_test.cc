@@ -9,7 +9,7 @@
 #include "doctor/run/command.h"
 #include "doctor/run/interpreters.h"
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 class FailingInterpreter : public testing::Test {
@@ -91,4 +91,4 @@ TEST(ModulesAtDeath, AreThoseOfTheKernelsFileOrTheLast) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::run

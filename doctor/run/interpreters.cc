@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 // Limits on what a command with many processes may make us remember and read.
@@ -327,4 +327,4 @@ std::vector<std::string> modules_at_death(const std::string& crashed_in,
   return files;
 }
 
-}  // namespace scankit
+}  // namespace scankit::run

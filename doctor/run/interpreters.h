@@ -10,7 +10,7 @@
 
 // The processes below the command, as /proc shows them now and then. Nothing is attached to them and nothing
 // is put into their environment.
-namespace scankit {
+namespace scankit::run {
 
 // An interpreter that ran below the command. Several processes of one interpreter are one.
 struct SeenInterpreter {
@@ -72,4 +72,4 @@ std::string module_of_file(const std::string& file);
 std::vector<std::string> modules_at_death(const std::string& crashed_in,
                                           const std::vector<SeenInterpreter>& seen);
 
-}  // namespace scankit
+}  // namespace scankit::run

@@ -3,7 +3,7 @@
 
 #include "doctor/run/streams.h"
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 constexpr const char* kTraceback = "Traceback (most recent call last)";
@@ -87,4 +87,4 @@ TEST(KeptOutput, KnowsWhetherSomethingIsMissing) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::run

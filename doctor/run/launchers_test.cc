@@ -3,7 +3,7 @@
 
 #include "doctor/run/command.h"
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -66,4 +66,4 @@ TEST(MeaningOfExit, QuotesSlurm) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::run

@@ -3,7 +3,7 @@
 
 #include "doctor/run/deaths.h"
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 const std::string kBegin = "Traceback (most recent call last):\n";
@@ -83,4 +83,4 @@ TEST(PythonPlace, IsNothingWithoutOne) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::run

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 // Never a number from 0 to 2: scankit may have been started with a standard stream closed.
@@ -280,4 +280,4 @@ char KeptOutput::last() const {
   return ring_[(at_ + ring_.size() - 1) % ring_.size()];
 }
 
-}  // namespace scankit
+}  // namespace scankit::run

@@ -9,7 +9,7 @@
 
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::run {
 
 // What remains of a stream of any length: its end, and the place where its first error begins. A build or a
 // training run can print gigabytes after the traceback that explains its death.
@@ -96,4 +96,4 @@ KeptText kept_text(const Streams& streams);
 // Whether the screen's cursor is in the middle of a line that the command has begun.
 bool ends_within_line(const Streams& streams);
 
-}  // namespace scankit
+}  // namespace scankit::run

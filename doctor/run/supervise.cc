@@ -17,7 +17,7 @@
 #include "doctor/base/process.h"
 #include "doctor/run/deaths.h"
 
-namespace scankit {
+namespace scankit::run {
 namespace {
 
 // How long the rest of a group may take to get a signal that we have: timeout(1) sends it to its child
@@ -300,4 +300,4 @@ std::variant<CommandRun, NotStarted> run_command(const std::vector<std::string>&
   return run;
 }
 
-}  // namespace scankit
+}  // namespace scankit::run

@@ -13,7 +13,7 @@
 #include "doctor/run/command.h"
 #include "doctor/run/interpreters.h"
 
-namespace scankit {
+namespace scankit::run {
 
 // How a command ended, and what was seen of it.
 struct CommandRun {
@@ -65,4 +65,4 @@ struct HeardSignals {
 HeardSignals hear_signals();
 void stop_hearing(const HeardSignals& heard);
 
-}  // namespace scankit
+}  // namespace scankit::run

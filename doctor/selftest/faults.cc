@@ -6,7 +6,7 @@
 #include "doctor/base/say.h"
 #include "doctor/selftest/selftest.h"
 
-namespace scankit {
+namespace scankit::selftest {
 namespace {
 
 constexpr const char* kPackage = "scankit_selftest_package";
@@ -258,4 +258,4 @@ std::string cannot_plant(const SelftestFault& fault, const Snapshot& facts) {
   return "";
 }
 
-}  // namespace scankit
+}  // namespace scankit::selftest

@@ -6,7 +6,7 @@
 
 #include "doctor/selftest/selftest.h"
 
-namespace scankit {
+namespace scankit::selftest {
 namespace {
 
 constexpr std::uint64_t kPage = 0x1000;
@@ -274,4 +274,4 @@ class Writer {
 
 std::string module_bytes(const HandmadeModule& file) { return Writer(file).write(); }
 
-}  // namespace scankit
+}  // namespace scankit::selftest

@@ -9,7 +9,7 @@
 #include "doctor/report/escape.h"
 #include "doctor/selftest/selftest.h"
 
-namespace scankit {
+namespace scankit::selftest {
 
 namespace {
 using Json = nlohmann::ordered_json;
@@ -62,18 +62,20 @@ std::string again(const Trial& trial, const std::string& folder) {
 std::string selftest_text(const SelftestRequest& request, const std::vector<Trial>& trials) {
   const Python& python = request.facts.python.value;
   std::string out =
-      plain(say("Injected for {} ({} {})", python.requested, python.implementation, python.version), true) +
+      report::plain(say("Injected for {} ({} {})", python.requested, python.implementation, python.version),
+                    true) +
       "\n";
   for (const Trial& trial : trials) {
     std::string name = trial.fault;
     name.resize(std::max<std::size_t>(name.size(), 16), ' ');
-    out += name + " " + plain(answer(trial), true) + "\n";
+    out += name + " " + report::plain(answer(trial), true) + "\n";
     out += std::string(17, ' ') + trial.planted + "\n";
     if (!trial.import_line.empty())
-      out += std::string(17, ' ') + plain(without_folder(trial.import_line, request.folder), true) + "\n";
+      out += std::string(17, ' ') + report::plain(without_folder(trial.import_line, request.folder), true) +
+             "\n";
     // Printed for an answer that was wrong.
     if (trial.judgement != Judgement::Named && !trial.again.empty())
-      out += std::string(17, ' ') + plain(again(trial, request.folder), true) + "\n";
+      out += std::string(17, ' ') + report::plain(again(trial, request.folder), true) + "\n";
   }
   return out + verdict_line(trials) + "\n";
 }
@@ -87,67 +89,70 @@ std::string selftest_json(const SelftestRequest& request, const std::vector<Tria
             {"imports", request.import},
             {"faults", Json::array()}};
   for (const Trial& trial : trials)
-    json["faults"].push_back({{"fault", trial.fault},
-                              {"planted", trial.planted},
-                              {"expected", or_null(trial.expected)},
-                              {"outcome", judgement_word(trial.judgement)},
-                              {"named", or_null(trial.named)},
-                              {"why", or_null(trial.why)},
-                              {"import_error", or_null(without_folder(trial.import_line, request.folder))},
-                              {"command", trial.again}});
+    json["faults"].push_back(
+        {{"fault", trial.fault},
+         {"planted", trial.planted},
+         {"expected", report::or_null(trial.expected)},
+         {"outcome", judgement_word(trial.judgement)},
+         {"named", report::or_null(trial.named)},
+         {"why", report::or_null(trial.why)},
+         {"import_error", report::or_null(without_folder(trial.import_line, request.folder))},
+         {"command", trial.again}});
   return json_document(json);
 }
 
 namespace {
 
 // A wrong answer is a failure of the doctor; what was not planted, or got no answer, an error of the test itself.
-TestState state_of(Judgement judgement) {
-  if (judgement == Judgement::Named) return TestState::Passed;
-  if (judgement == Judgement::Skipped) return TestState::Skipped;
-  return judgement == Judgement::Missed ? TestState::Failed : TestState::Error;
+report::TestState state_of(Judgement judgement) {
+  if (judgement == Judgement::Named) return report::TestState::Passed;
+  if (judgement == Judgement::Skipped) return report::TestState::Skipped;
+  return judgement == Judgement::Missed ? report::TestState::Failed : report::TestState::Error;
 }
 
-Problem problem_of(const Trial& trial, const std::string& folder) {
-  Problem problem{.rule = std::string(judgement_word(trial.judgement)),
-                  .title = trial.judgement == Judgement::Missed ? say("doctor did not find an injected fault")
-                                                                : say("a fault could not be tried"),
-                  .subject = trial.fault,
-                  .told = {answer(trial), trial.planted}};
+report::Problem problem_of(const Trial& trial, const std::string& folder) {
+  report::Problem problem{.rule = std::string(judgement_word(trial.judgement)),
+                          .title = trial.judgement == Judgement::Missed
+                                       ? say("doctor did not find an injected fault")
+                                       : say("a fault could not be tried"),
+                          .subject = trial.fault,
+                          .told = {answer(trial), trial.planted}};
   if (!trial.again.empty()) problem.repairs.push_back({say("repeat the diagnosis"), again(trial, folder)});
   return problem;
 }
 
-Table trials_table(const std::vector<Trial>& trials) {
-  Table table{{say("fault"), say("result"), say("injected")}, {}};
+report::Table trials_table(const std::vector<Trial>& trials) {
+  report::Table table{{say("fault"), say("result"), say("injected")}, {}};
   for (const Trial& trial : trials)
-    table.rows.push_back({as_code(trial.fault), as_text(answer(trial)), as_text(trial.planted)});
+    table.rows.push_back(
+        {report::as_code(trial.fault), report::as_text(answer(trial)), report::as_text(trial.planted)});
   return table;
 }
 
-std::vector<Metric> metrics_of(const std::vector<Trial>& trials, int exit_status) {
-  Metric faults{"selftest_faults", "Injected faults by what doctor answered", {}};
+std::vector<report::Metric> metrics_of(const std::vector<Trial>& trials, int exit_status) {
+  report::Metric faults{"selftest_faults", "Injected faults by what doctor answered", {}};
   for (const Judgement judgement :
        {Judgement::Named, Judgement::Missed, Judgement::NotPlanted, Judgement::Failed, Judgement::Skipped})
     faults.samples.push_back(
         {{{"outcome", std::string(judgement_word(judgement))}}, std::to_string(count_of(trials, judgement))});
-  return {exit_status_metric(exit_status), std::move(faults)};
+  return {report::exit_status_metric(exit_status), std::move(faults)};
 }
 
 }  // namespace
 
-Document selftest_document(const SelftestRequest& request, const std::vector<Trial>& trials) {
+report::Document selftest_document(const SelftestRequest& request, const std::vector<Trial>& trials) {
   const int status = exit_status_of(trials);
   const Python& python = request.facts.python.value;
-  Document document{.command = "selftest",
-                    .verdict_word = status == 0 ? "passed" : "failed",
-                    .verdict = verdict_line(trials),
-                    .tone = status == 0 ? Tone::Good : Tone::Error,
-                    .exit_status = status,
-                    .facts = {{"python", python.requested + " " + python.version}},
-                    .metrics = metrics_of(trials, status),
-                    .environment = python.requested,
-                    .tool_version = request.facts.tool_version};
-  Suite suite{"faults", {}};
+  report::Document document{.command = "selftest",
+                            .verdict_word = status == 0 ? "passed" : "failed",
+                            .verdict = verdict_line(trials),
+                            .tone = status == 0 ? report::Tone::Good : report::Tone::Error,
+                            .exit_status = status,
+                            .facts = {{"python", python.requested + " " + python.version}},
+                            .metrics = metrics_of(trials, status),
+                            .environment = python.requested,
+                            .tool_version = request.facts.tool_version};
+  report::Suite suite{"faults", {}};
   for (const Trial& trial : trials) {
     suite.tests.push_back({.group = "scankit.selftest",
                            .name = trial.fault,
@@ -160,20 +165,22 @@ Document selftest_document(const SelftestRequest& request, const std::vector<Tri
   document.suites.push_back(std::move(suite));
   const std::size_t named = count_of(trials, Judgement::Named),
                     skipped = count_of(trials, Judgement::Skipped);
-  document.blocks.push_back(Bar{say_n(trials.size(), "{} fault", "{} faults", trials.size()),
-                                {{say("not found"), Tone::Error, trials.size() - named - skipped},
-                                 {say("found"), Tone::Good, named},
-                                 {say("skipped"), Tone::None, skipped}}});
+  document.blocks.push_back(
+      report::Bar{say_n(trials.size(), "{} fault", "{} faults", trials.size()),
+                  {{say("not found"), report::Tone::Error, trials.size() - named - skipped},
+                   {say("found"), report::Tone::Good, named},
+                   {say("skipped"), report::Tone::None, skipped}}});
   if (!document.problems.empty())
-    document.blocks.push_back(PageSection{say("Failed"), {Problems{0, document.problems.size()}}});
-  document.blocks.push_back(PageSection{say("Injected"), {trials_table(trials)}});
+    document.blocks.push_back(
+        report::PageSection{say("Failed"), {report::Problems{0, document.problems.size()}}});
+  document.blocks.push_back(report::PageSection{say("Injected"), {trials_table(trials)}});
   return document;
 }
 
-Views selftest_views(const SelftestRequest& request, const std::vector<Trial>& trials) {
-  return {.text = [&](const TextStyle&) { return selftest_text(request, trials); },
+report::Views selftest_views(const SelftestRequest& request, const std::vector<Trial>& trials) {
+  return {.text = [&](const report::TextStyle&) { return selftest_text(request, trials); },
           .json = [&] { return selftest_json(request, trials); },
           .document = [&] { return selftest_document(request, trials); }};
 }
 
-}  // namespace scankit
+}  // namespace scankit::selftest

@@ -12,7 +12,7 @@
 #include "doctor/base/say.h"
 #include "doctor/selftest/selftest.h"
 
-namespace scankit {
+namespace scankit::selftest {
 namespace {
 using ParsedJson = nlohmann::json;
 
@@ -223,4 +223,4 @@ Result<std::vector<Trial>> run_selftest(const SelftestRequest& request, const Ru
   return trials;
 }
 
-}  // namespace scankit
+}  // namespace scankit::selftest

@@ -12,7 +12,7 @@
 #include "doctor/report/document.h"
 
 // `scankit selftest`: plants each fault, asks the interpreter and the doctor, and judges the answer.
-namespace scankit {
+namespace scankit::selftest {
 
 // Python extension modules made byte by byte: what selftest plants must not need a compiler.
 
@@ -120,7 +120,7 @@ Result<std::vector<Trial>> run_selftest(const SelftestRequest& request, const Ru
 std::string selftest_text(const SelftestRequest& request, const std::vector<Trial>& trials);
 std::string selftest_json(const SelftestRequest& request, const std::vector<Trial>& trials);
 // For every other format. Both arguments must outlive the views.
-Document selftest_document(const SelftestRequest& request, const std::vector<Trial>& trials);
-Views selftest_views(const SelftestRequest& request, const std::vector<Trial>& trials);
+report::Document selftest_document(const SelftestRequest& request, const std::vector<Trial>& trials);
+report::Views selftest_views(const SelftestRequest& request, const std::vector<Trial>& trials);
 
-}  // namespace scankit
+}  // namespace scankit::selftest

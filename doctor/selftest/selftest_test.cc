@@ -10,7 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/model/finding.h"
 
-namespace scankit {
+namespace scankit::selftest {
 namespace {
 using Json = nlohmann::json;
 
@@ -121,17 +121,17 @@ TEST(Selftest, FailsWhereTheDoctorIsBlind) {
         << trial.fault;
   EXPECT_NE(selftest_text(request, *trials).find("MISSED    corrupt_binary, doctor reported healthy"),
             std::string::npos);
-  for (const std::string_view format : report_formats())
+  for (const std::string_view format : report::report_formats())
     if (format != "prometheus") {
-      std::string text = render(format, selftest_views(request, *trials));
+      std::string text = report::render(format, selftest_views(request, *trials));
       std::erase(text, '\\');  // Markdown's
       EXPECT_NE(text.find("corrupt_binary"), std::string::npos) << format;
     }
   const auto missed = std::ranges::count(*trials, Judgement::Missed, &Trial::judgement);
-  EXPECT_NE(
-      render("junit", selftest_views(request, *trials)).find("failures=\"" + std::to_string(missed) + "\""),
-      std::string::npos);
-  EXPECT_NE(render("prometheus", selftest_views(request, *trials))
+  EXPECT_NE(report::render("junit", selftest_views(request, *trials))
+                .find("failures=\"" + std::to_string(missed) + "\""),
+            std::string::npos);
+  EXPECT_NE(report::render("prometheus", selftest_views(request, *trials))
                 .find("outcome=\"missed\"} " + std::to_string(missed)),
             std::string::npos);
 }
@@ -168,4 +168,4 @@ TEST(Selftest, GivesTheJsonOfItsSchema) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::selftest

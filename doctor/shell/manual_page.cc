@@ -7,7 +7,7 @@
 #include "doctor/command_line/command_line.h"
 #include "doctor/shell/shell.h"
 
-namespace scankit {
+namespace scankit::shell {
 namespace {
 
 // Text for a manual page (groff_man(7)): a backslash begins an escape, a '-' would be printed as a
@@ -116,4 +116,4 @@ std::string manual_page(const CommandRow& table, std::string_view version) {
   return page;
 }
 
-}  // namespace scankit
+}  // namespace scankit::shell

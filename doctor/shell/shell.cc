@@ -15,7 +15,7 @@
 #include "doctor/command_line/command_line.h"
 #include "doctor/knowledge/faults.h"
 
-namespace scankit {
+namespace scankit::shell {
 
 std::optional<std::string> completion_of(std::string_view shell, const CommandRow& table) {
   if (shell == "bash") return bash_completion(table);
@@ -277,7 +277,8 @@ CommandRow table_with_causes(const CLI::App& app) {
   for (CommandRow& command : table.commands)
     if (command.path == "explain")
       for (OptionRow& positional : command.positionals)
-        for (const FaultClass& fault : fault_classes()) positional.choices.push_back(fault.id);
+        for (const knowledge::FaultClass& fault : knowledge::fault_classes())
+          positional.choices.push_back(fault.id);
   return table;
 }
 
@@ -304,4 +305,4 @@ void add_shell_commands(CLI::App& app, int& exit_status) {
   });
 }
 
-}  // namespace scankit
+}  // namespace scankit::shell

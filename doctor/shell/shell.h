@@ -10,7 +10,7 @@ namespace CLI {
 class App;
 }  // namespace CLI
 
-namespace scankit {
+namespace scankit::shell {
 
 // scankit completion SHELL and scankit man. Both describe every command of `app`.
 void add_shell_commands(CLI::App& app, int& exit_status);
@@ -27,4 +27,4 @@ std::optional<std::string> completion_of(std::string_view shell, const CommandRo
 // scankit(1), for man and mandoc.
 std::string manual_page(const CommandRow& table, std::string_view version);
 
-}  // namespace scankit
+}  // namespace scankit::shell

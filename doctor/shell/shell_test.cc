@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace scankit {
+namespace scankit::shell {
 namespace {
 
 using testing::internal::CaptureStdout;
@@ -119,4 +119,4 @@ TEST(ShellCommands, TellOfThemselvesToo) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::shell

@@ -6,7 +6,7 @@
 #include "doctor/torch_abi/infer_release.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-namespace scankit {
+namespace scankit::torch_abi {
 namespace {
 
 TEST(HeaderLine, IsWhatFollowsTheLastInclude) {
@@ -94,4 +94,4 @@ TEST(NarrowByHeaders, BuiltInTablesHaveTheSameReleases) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::torch_abi

@@ -13,7 +13,7 @@
 // A release fits where it exports every strong symbol of torch that the file needs. narrow.cc then removes
 // releases by other facts. Where no known release fits, the answer is a bracket: two releases that the
 // file's own torch lies between (take_bracket). Each step adds the evidence for what it concluded.
-namespace scankit {
+namespace scankit::torch_abi {
 
 std::string range_words(const SymbolIndex& symbol_index, Set set) {
   if (set == 0) return "";
@@ -79,7 +79,7 @@ void take_name(const SymbolIndex& symbol_index, const std::string& name, Tally& 
 Tally read_names(const SymbolIndex& symbol_index, const BuiltForInput& input) {
   Tally tally;
   tally.fits = all_releases(symbol_index);
-  for (const UndefinedSymbol& symbol : input.undefined)
+  for (const elf::UndefinedSymbol& symbol : input.undefined)
     // Weak ones bind nobody: every extension has some that no torch ever exported.
     if (!symbol.weak && tells_a_release(symbol.name, symbol.version))
       take_name(symbol_index, symbol.name, tally);
@@ -88,7 +88,8 @@ Tally read_names(const SymbolIndex& symbol_index, const BuiltForInput& input) {
 
 // "at::empty(...): exported by torch 2.1-2.3".
 Message exported_line(const SymbolIndex& symbol_index, const Tally::Known& known) {
-  return message("{}: exported by torch {}", demangle(*known.name), runs_in_words(symbol_index, known.set));
+  return message("{}: exported by torch {}", elf::demangle(*known.name),
+                 runs_in_words(symbol_index, known.set));
 }
 
 // Adds the evidence for both ends: a name that the release before the first lacks, and one that the release
@@ -114,7 +115,7 @@ void name_the_unknown(const Tally& tally, BuiltFor& built_for) {
                 "as {}: another library, or another torch",
                 "{} symbols in torch's namespaces that no known release exports, such "
                 "as {}: another library, or another torch",
-                tally.unknown, demangle(tally.first_unknown)));
+                tally.unknown, elf::demangle(tally.first_unknown)));
 }
 
 // The run of releases in the set that lies nearest to the one.
@@ -181,7 +182,7 @@ BuiltFor date_file(const SymbolIndex& symbol_index, const BuiltForInput& input,
     built_for.why_not_narrower = tally.unknown == 0
                                      ? message("the file uses no torch symbol")
                                      : message("no known release exports any of its torch names, such as {}",
-                                               demangle(tally.first_unknown));
+                                               elf::demangle(tally.first_unknown));
     return built_for;
   }
   Set fits = tally.fits;
@@ -325,4 +326,4 @@ BuiltFor date_together(const SymbolIndex& symbol_index, const std::string& name,
   return together;
 }
 
-}  // namespace scankit
+}  // namespace scankit::torch_abi

@@ -10,15 +10,15 @@
 #include "doctor/model/examined_files.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-namespace scankit {
+namespace scankit::torch_abi {
 
 // The facts about one file from which its release is inferred; "" where the file does not say.
 struct BuiltForInput {
   std::string file;
-  std::vector<UndefinedSymbol> undefined;  // everything that the file wants from elsewhere
-  std::string string_abi;                  // "old", "new", "neutral"
-  std::string pybind_internals;            // "__pybind11_internals_v4_gcc_libstdcpp_cxxabi1011__"
-  std::string tag;                         // "cpython-311-x86_64-linux-gnu", "abi3", ""
+  std::vector<elf::UndefinedSymbol> undefined;  // everything that the file wants from elsewhere
+  std::string string_abi;                       // "old", "new", "neutral"
+  std::string pybind_internals;                 // "__pybind11_internals_v4_gcc_libstdcpp_cxxabi1011__"
+  std::string tag;                              // "cpython-311-x86_64-linux-gnu", "abi3", ""
   std::string cuda_major, glibc_min;
   std::string
       compilers;  // of its .comment: "GCC: (GNU) 9.3.1 20200408 (Red Hat 9.3.1-2)"; several may stand there
@@ -89,4 +89,4 @@ void narrow_by_strings(const SymbolIndex& symbol_index, const BuiltForInput& inp
 // The number of pybind11's internals is told and not used.
 void tell_pybind(const SymbolIndex& symbol_index, const BuiltForInput& input, Set fits, BuiltFor& built_for);
 
-}  // namespace scankit
+}  // namespace scankit::torch_abi

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace scankit {
+namespace scankit::torch_abi {
 namespace {
 
 constexpr const char* kModern = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
@@ -270,4 +270,4 @@ TEST(Date, WithoutAnAtlasItSaysSo) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::torch_abi

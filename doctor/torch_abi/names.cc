@@ -6,7 +6,7 @@
 #include "doctor/elf/mangling.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-namespace scankit {
+namespace scankit::torch_abi {
 namespace {
 
 bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
@@ -46,7 +46,7 @@ bool is_local_or_function_type(std::string_view name) {
 }  // namespace
 
 bool tells_a_release(std::string_view name, std::string_view version) {
-  if (symbol_owner(name, version) != "torch") return false;
+  if (elf::symbol_owner(name, version) != "torch") return false;
   // Both come from nvcc: the host's stub of each kernel, and its own helpers.
   if (name.find("__device_stub__") != std::string_view::npos || name.find("__nv_") != std::string_view::npos)
     return false;
@@ -147,4 +147,4 @@ std::uint64_t releases_with_lines(const SymbolIndex& table, const std::vector<st
   return fits;
 }
 
-}  // namespace scankit
+}  // namespace scankit::torch_abi

@@ -7,7 +7,7 @@
 #include "doctor/torch_abi/infer_release.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-namespace scankit {
+namespace scankit::torch_abi {
 namespace {
 
 // A fact that is not a name narrows only where something is
@@ -186,4 +186,4 @@ void tell_pybind(const SymbolIndex& symbol_index, const BuiltForInput& input, Se
         input.pybind_internals, range_words(symbol_index, by)));
 }
 
-}  // namespace scankit
+}  // namespace scankit::torch_abi

@@ -13,7 +13,7 @@
 extern "C" const char scankit_torch_abi_symbol_index[], scankit_torch_abi_symbol_index_end[];
 extern "C" const char scankit_torch_abi_headers[], scankit_torch_abi_headers_end[];
 
-namespace scankit {
+namespace scankit::torch_abi {
 namespace {
 
 Error malformed(const Message& what) {
@@ -222,11 +222,11 @@ std::uint64_t SymbolIndex::find_api(const std::string& name) const {
       if (!differs_with_string_abi(c.name)) continue;
       const auto low = static_cast<unsigned char>(ids_[c.index]);
       const auto high = static_cast<unsigned char>(ids_[name_count_ + c.index]);
-      string_names_->sets[without_string_abi(demangle(c.name))] |=
+      string_names_->sets[elf::without_string_abi(elf::demangle(c.name))] |=
           sets_[static_cast<std::size_t>(low | high << 8)].api();
     }
   });
-  const auto found = string_names_->sets.find(without_string_abi(demangle(name)));
+  const auto found = string_names_->sets.find(elf::without_string_abi(elf::demangle(name)));
   return found == string_names_->sets.end() ? 0 : found->second;
 }
 
@@ -304,4 +304,4 @@ std::string write_symbol_index(const std::vector<IndexedRelease>& releases,
   return out + packed[0] + packed[1] + packed[2];
 }
 
-}  // namespace scankit
+}  // namespace scankit::torch_abi

@@ -18,7 +18,7 @@
 // that sort together share their history, so that their set numbers shrink to a third; hashes would save
 // nothing and lose the names. Which minor releases of torch export which of its names: made from the wheels
 // by tool/, compiled in.
-namespace scankit {
+namespace scankit::torch_abi {
 
 inline constexpr std::string_view kSymbolIndexMagic = "SKATLAS1";
 inline constexpr std::uint64_t kSymbolIndexLimit = 64u << 20;  // no number in the header is larger
@@ -115,4 +115,4 @@ std::set<unsigned> assertion_lines(std::string_view source);
 // the places as names of a SymbolIndex.
 std::uint64_t releases_with_lines(const SymbolIndex& table, const std::vector<std::string>& lines);
 
-}  // namespace scankit
+}  // namespace scankit::torch_abi

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scankit {
+namespace scankit::torch_abi {
 namespace {
 
 std::string small_symbol_index() {
@@ -94,4 +94,4 @@ TEST(SymbolIndex, TheBuiltInOneIsWhole) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::torch_abi

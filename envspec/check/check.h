@@ -13,7 +13,7 @@
 // What a spec and a lock are compared with: facts about an environment that is here, an unpacked root or a
 // stored snapshot. Also the few functions by which the questions of both fill their Outcome.
 
-namespace scankit {
+namespace scankit::envspec {
 
 // An outcome starts as Passed; the functions below change that.
 inline Outcome asked(const char* check, Message question) {
@@ -124,4 +124,4 @@ std::vector<Outcome> check_platform(const Spec& spec,
 std::vector<Outcome> check_gpus(const Spec& spec, const Snapshot& snapshot, const EnvironmentFacts& facts);
 Outcome check_extension(const Spec& spec, const ExtensionSpec& wanted, const EnvironmentFacts& facts);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

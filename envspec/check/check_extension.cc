@@ -8,7 +8,7 @@
 #include "envspec/check/check.h"
 
 // The questions of a spec about GPUs, device code and each extension, and check_spec() over all of them.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // Reports GPUs that the spec does not name. That a GPU of the spec is not here is no drift: an environment
@@ -47,7 +47,7 @@ std::vector<std::string> not_served(const std::vector<std::string>& gpus,
   std::vector<std::string> missing;
   for (const std::string& gpu : gpus) {
     const auto sm = static_cast<unsigned>(std::stoul(gpu.substr(3)));  // the parser took sm_ and digits
-    if (std::ranges::none_of(images, [&](const DeviceImage& image) { return runs_on(image, sm); }))
+    if (std::ranges::none_of(images, [&](const DeviceImage& image) { return checks::runs_on(image, sm); }))
       missing.push_back(gpu);
   }
   return missing;
@@ -60,7 +60,7 @@ Outcome check_code(const Spec& spec, const Snapshot& snapshot) {
   if (!snapshot.torch.present() && snapshot.torch.state != ProbeState::Absent)
     not_known(outcome, message("torch: {}", why_missing(snapshot.torch)));
   bool any = false;
-  for (const DeviceCode& code : device_code(snapshot)) {
+  for (const checks::DeviceCode& code : checks::device_code(snapshot)) {
     if (code.images->empty()) continue;
     any = true;
     const auto missing = not_served(spec.gpus, *code.images);
@@ -71,9 +71,9 @@ Outcome check_code(const Spec& spec, const Snapshot& snapshot) {
     finding.module = code.module;
     finding.summary =
         message("{} lists {}, but the file contains code for {}, none of which runs on {}",
-                line_name(spec, "gpus"), join(spec.gpus), image_list(*code.images), join(missing));
+                line_name(spec, "gpus"), join(spec.gpus), checks::image_list(*code.images), join(missing));
     finding.demanded_by = file_line(spec, "gpus");
-    if (is_bundled_module(code.module))
+    if (checks::is_bundled_module(code.module))
       finding.fixes = {
           Advice{message("build it for them: scankit build --module {} --for {}", code.module, spec.file)}};
     else
@@ -126,8 +126,8 @@ class ExtensionCheck {
   // The universal module of scankit is the fix for its own modules, unless the spec demands a build that
   // is linked to torch.
   std::vector<Fix> fixes() const {
-    const bool ours =
-        is_bundled_module(wanted_.module) && (wanted_.torch_abi.empty() || wanted_.torch_abi == "none");
+    const bool ours = checks::is_bundled_module(wanted_.module) &&
+                      (wanted_.torch_abi.empty() || wanted_.torch_abi == "none");
     if (ours) return {InstallModule{wanted_.module}};
     const std::string& package = wanted_.distribution.empty() ? file_.distribution : wanted_.distribution;
     if (package.empty()) return {Advice{message("install it as the spec says, or edit the spec")}};
@@ -245,7 +245,7 @@ void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
       message("{} requires it, but no file of it is on this Python's path", line_name(spec, path));
   finding.demanded_by = file_line(spec, path);
   const bool any_build = wanted.torch_abi.empty() || wanted.torch_abi == "none";
-  if (is_bundled_module(wanted.module) && any_build)
+  if (checks::is_bundled_module(wanted.module) && any_build)
     finding.fixes = {InstallModule{wanted.module}};
   else if (!wanted.distribution.empty())
     finding.fixes = {InstallPackages{{requirement(wanted.distribution, wanted.version)}}};
@@ -284,4 +284,4 @@ std::vector<Outcome> check_spec(const Spec& spec, const Snapshot& snapshot, cons
   return out;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -8,7 +8,7 @@
 
 // The questions of a spec about Python, torch, the driver and the compiler. A field that the spec leaves
 // empty asks no question.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // One question, and what a finding about it says.
@@ -196,4 +196,4 @@ std::vector<Outcome> check_platform(const Spec& spec, const EnvironmentFacts& fa
   return out;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

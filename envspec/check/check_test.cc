@@ -12,7 +12,7 @@
 #include "envspec/check/findings_test.h"
 #include "envspec/spec/derive.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 using Json = nlohmann::json;
 
@@ -54,7 +54,7 @@ Report report_of(const Snapshot& snapshot, const std::string& yaml) {
   report.compared_with = {{"spec", "s.yaml"}};
   report.snapshot = snapshot;
   if (spec) report.outcomes = check_spec(*spec, snapshot, facts_of(snapshot));
-  decide_root_cause(report);
+  checks::decide_root_cause(report);
   return report;
 }
 
@@ -282,7 +282,7 @@ TEST(SpecCheck, SaysWhichLineDemandsItInEveryReport) {
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_EQ(report.findings[0].demanded_by->line, 4U);
   EXPECT_EQ(report.findings[0].evidence[0].value, "2.11.0+cu130");
-  const Json json = Json::parse(doctor_json(report));
+  const Json json = Json::parse(report::doctor_json(report));
   EXPECT_EQ(json["verdict"], "drift");
   EXPECT_EQ(json["compared_with"]["spec"], "s.yaml");
   EXPECT_EQ(json["root"]["demanded_by"]["line"], 4);
@@ -291,16 +291,18 @@ TEST(SpecCheck, SaysWhichLineDemandsItInEveryReport) {
   EXPECT_EQ(json["$schema"], schema["$id"]);
   for (const auto& name : schema["required"]) EXPECT_TRUE(json.contains(name)) << name;
   for (const auto& [name, value] : json.items()) EXPECT_TRUE(schema["properties"].contains(name)) << name;
-  const Json place = Json::parse(
-      render("sarif", doctor_views(report, 7)))["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+  const Json place = Json::parse(report::render(
+      "sarif", report::doctor_views(report, 7)))["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
   EXPECT_EQ(place["artifactLocation"]["uri"], "s.yaml");
   EXPECT_EQ(place["region"]["startLine"], 4);
-  EXPECT_NE(render("github", doctor_views(report, 7)).find("::error file=s.yaml,line=4,title="),
-            std::string::npos);
-  EXPECT_NE(render("junit", doctor_views(report, 7)).find("name=\"scankit env check\""), std::string::npos);
   EXPECT_NE(
-      render("markdown", doctor_views(report, 7)).find("## scankit env check: the environment has drifted:"),
+      report::render("github", report::doctor_views(report, 7)).find("::error file=s.yaml,line=4,title="),
       std::string::npos);
+  EXPECT_NE(report::render("junit", report::doctor_views(report, 7)).find("name=\"scankit env check\""),
+            std::string::npos);
+  EXPECT_NE(report::render("markdown", report::doctor_views(report, 7))
+                .find("## scankit env check: the environment has drifted:"),
+            std::string::npos);
 }
 
 TEST(SpecMachine, HasTheGpusAndTheOldestDriverOfTheSpec) {
@@ -314,4 +316,4 @@ TEST(SpecMachine, HasTheGpusAndTheOldestDriverOfTheSpec) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -7,7 +7,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "envspec/check/check.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // A part is present, absent or unknown exactly as the whole is, and for the same reason.
@@ -99,7 +99,7 @@ std::vector<std::string> code_of(const std::vector<DeviceImage>& images) {
 
 std::string processor_of(const Snapshot& snapshot) {
   const std::string& kernel = snapshot.os.value.machine;
-  return kernel.empty() ? interpreter_machine(snapshot) : kernel;
+  return kernel.empty() ? checks::interpreter_machine(snapshot) : kernel;
 }
 
 EnvironmentFacts facts_of(const Snapshot& snapshot) {
@@ -118,4 +118,4 @@ EnvironmentFacts facts_of(const Snapshot& snapshot) {
   return facts;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

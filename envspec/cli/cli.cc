@@ -13,7 +13,7 @@
 // The command line of `scankit env`. Each function declares one subcommand; its callback passes the parsed
 // options to the run_ function of commands.h. The options are shared with the callback because CLI11
 // writes into them when it parses, long after the function has returned.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 void add_lock(CLI::App& env, int& exit_status) {
@@ -152,9 +152,9 @@ void add_check(CLI::App& env, int& exit_status) {
   add_cache(*command, options->cache_dir);
   begin_group(*command, group_of_output());
   add_redact(*command, options->redact);
-  add_show_options(*command, options->show, kExitDrift);
+  cli::add_show_options(*command, options->show, kExitDrift);
   command->callback([options, &exit_status] {
-    check_show_options(options->show);
+    cli::check_show_options(options->show);
     exit_status = options->record.empty() ? run_env_check(*options) : run_env_check_record(*options);
   });
 }
@@ -211,4 +211,4 @@ void add_env_commands(CLI::App& app, int& exit_status) {
   add_schema(*env, exit_status);
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

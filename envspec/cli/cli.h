@@ -5,9 +5,9 @@ namespace CLI {
 class App;
 }
 
-namespace scankit {
+namespace scankit::envspec {
 
 // scankit env ... `exit_status` is set when a command of these runs.
 void add_env_commands(CLI::App& app, int& exit_status);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -19,7 +19,7 @@ class App;
 // What the parsed command lines of `scankit env` do; cli.cc parses them. Each run_ function returns the
 // exit status (doctor/base/exit_status.h) and reports its own errors.
 
-namespace scankit {
+namespace scankit::envspec {
 
 // --python, --root and --from. `env lock` and `env export` declare their own: they need files, which a
 // stored snapshot does not have.
@@ -43,7 +43,7 @@ struct EnvCheckOptions {
   std::string record;  // of an environment that `env create` made: only sizes and times are compared
   std::string cache_dir;
   bool redact = false;
-  ShowOptions show;
+  cli::ShowOptions show;
 };
 int run_env_check(const EnvCheckOptions& options);
 
@@ -89,7 +89,7 @@ struct EnvSuggestOptions {
   bool offline = false, force = false;
   unsigned timeout = 20;  // seconds for the index
   std::string spec;       // file to write; "": none
-  ShowOptions show;
+  cli::ShowOptions show;
 };
 int run_env_suggest(const EnvSuggestOptions& options);
 void add_suggest_command(CLI::App& env, int& exit_status);
@@ -119,4 +119,4 @@ void add_create_commands(CLI::App& env, int& exit_status);
 // `env check --record DIR`: the environment against the record that `env create` or `env sync` left in it.
 int run_env_check_record(const EnvCheckOptions& options);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

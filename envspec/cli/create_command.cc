@@ -24,7 +24,7 @@
 #include "envspec/export/export.h"
 
 // `scankit env create` and `env sync`: their options, what they print, and their exit status.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using CreateJson = nlohmann::ordered_json;
@@ -165,7 +165,7 @@ Result<CreateRequest> create_request(const EnvCreateOptions& options) {
 }
 
 int status_of(CreateStage stage) {
-  if (const int signal = Interruption::signal(); signal != 0) return 128 + signal;
+  if (const int signal = fix::Interruption::signal(); signal != 0) return 128 + signal;
   return stage == CreateStage::Refused      ? kExitUsage
          : stage == CreateStage::Installing ? kExitBuildFailed
                                             : kExitValidationFailed;
@@ -188,7 +188,7 @@ CreateJson proof_json(const std::vector<ProofStep>& proof) {
 }
 
 int tell_error(const char* command, const Error& error, bool json, CreateStage stage = CreateStage::Refused) {
-  report_error(error);
+  cli::report_error(error);
   const int status = status_of(stage);
   if (json)
     std::cout << json_document(CreateJson{{"schema", kAnswerSchema},
@@ -200,7 +200,7 @@ int tell_error(const char* command, const Error& error, bool json, CreateStage s
   return status;
 }
 
-void put_line(const std::string& line) { std::cout << plain(line, false) << "\n"; }
+void put_line(const std::string& line) { std::cout << report::plain(line, false) << "\n"; }
 
 // As the user's shell takes it.
 std::string activation(const std::string& folder) {
@@ -364,7 +364,7 @@ Outcome recorded_files(const std::string& folder, const EnvironmentRecord& recor
 int run_env_check_record(const EnvCheckOptions& options) {
   const auto record = read_record(path_join(current_directory(), options.record));
   if (!record) {
-    report_error(record.error());
+    cli::report_error(record.error());
     return kExitUsage;
   }
   Report report;
@@ -376,10 +376,10 @@ int run_env_check_record(const EnvCheckOptions& options) {
     report.compared_with.emplace_back("lock", lock);
     report.outcomes.push_back(recorded_lock(*record, lock));
   }
-  decide_root_cause(report);
+  checks::decide_root_cause(report);
   if (options.redact) report = redacted(std::move(report), own_names());
-  const int found = exit_status_of(report, options.show.fail_on, kExitDrift);
-  return first_that_counts({show(doctor_views(report, found), options.show), found});
+  const int found = cli::exit_status_of(report, options.show.fail_on, kExitDrift);
+  return cli::first_that_counts({cli::show(report::doctor_views(report, found), options.show), found});
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -19,7 +19,7 @@
 #include "envspec/spec/spec.h"
 
 // `scankit env lock` and `env fetch`.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // The lock names its spec only by its SHA-256; `env check` judges what the spec demands. "" without a
@@ -39,7 +39,7 @@ std::optional<EnvironmentLock> older_lock(const std::string& path) {
   auto lock = read_lock(path);
   if (lock) return *std::move(lock);
   if (lock.error().code != Errc::NotFound)
-    progress_note(say("nothing is reused from the old lock: {}", lock.error().message));
+    report::progress_note(say("nothing is reused from the old lock: {}", lock.error().message));
   return std::nullopt;
 }
 
@@ -47,16 +47,17 @@ std::optional<EnvironmentLock> older_lock(const std::string& path) {
 // downloads each wheel. Asking changes nothing in the environment, whoever made it. The environment's own
 // installer is then asked for what uv does not find.
 void choose_installers(const Host& host, const Snapshot& snapshot, ResolveRequest& request) {
-  request.installer = downloader_of(host, snapshot);
+  request.installer = installer::downloader_of(host, snapshot);
   const Python& python = snapshot.python.value;
-  if (request.installer.kind != Installer::Kind::Pip || pip_has_its_own_index(host, python)) return;
+  if (request.installer.kind != installer::Installer::Kind::Pip || pip_has_its_own_index(host, python))
+    return;
   std::istringstream folders(host.env("PATH").value_or(""));
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string program = path_join(folder, "uv");
     if (!folder.starts_with('/') || ::access(program.c_str(), X_OK) != 0 || host.is_directory(program))
       continue;
     request.second = request.installer;
-    request.installer = {.kind = Installer::Kind::Uv,
+    request.installer = {.kind = installer::Installer::Kind::Uv,
                          .program = {program},
                          .environment = python.executable,
                          .why = say("uv is on PATH")};
@@ -79,11 +80,11 @@ Result<EnvironmentLock> lock_environment(const EnvLockOptions& options, const Su
                  message("no environment to lock: {}", tr(subject.snapshot.python.note)),
                  message("choose one with --python")};
   SCANKIT_TRY(const std::string spec, hash_of_spec(options.spec));
-  SCANKIT_TRY(const std::string cache, usable_cache_folder(options.cache_dir));
+  SCANKIT_TRY(const std::string cache, compile::usable_cache_folder(options.cache_dir));
   EnvironmentLock lock = lock_facts(subject.snapshot);
   lock.spec_sha256 = spec;
   lock.conda_packages = conda_packages(*subject.host, subject.snapshot.python.value.prefix);
-  std::optional<Progress> progress(say("hashing the libraries of the packages"));
+  std::optional<report::Progress> progress(say("hashing the libraries of the packages"));
   HashCache hashes(cache);
   const auto hashed = [&](std::uint64_t done, std::uint64_t of) { progress->bytes(done, of); };
   SCANKIT_CHECK(lock_files(*subject.host, subject.snapshot, hashes, hashed, lock));
@@ -97,7 +98,7 @@ Result<EnvironmentLock> lock_environment(const EnvLockOptions& options, const Su
   request.part = [&](std::size_t done, std::size_t of) { progress->count(done, of); };
   const auto notes = resolve_artifacts(*subject.host, subject.snapshot, request, lock);
   progress.reset();
-  for (const std::string& note : notes) progress_note(note);
+  for (const std::string& note : notes) report::progress_note(note);
   return lock;
 }
 
@@ -106,11 +107,11 @@ namespace {
 void summarise(const EnvironmentLock& lock, const std::string& out) {
   std::size_t known = 0;
   for (const LockedDistribution& one : lock.distributions) known += one.artifact ? 1 : 0;
-  progress_note(say("{}: {} packages, {} of them with the hash of their wheel; {} libraries", out,
-                    lock.distributions.size(), known, lock.libraries.size()));
+  report::progress_note(say("{}: {} packages, {} of them with the hash of their wheel; {} libraries", out,
+                            lock.distributions.size(), known, lock.libraries.size()));
   for (const LockedDistribution& one : lock.distributions)
     if (!one.artifact)
-      progress_note(say("no hash of {}=={}: {}", one.name, one.version, one.why_no_artifact));
+      report::progress_note(say("no hash of {}=={}: {}", one.name, one.version, one.why_no_artifact));
 }
 
 }  // namespace
@@ -118,10 +119,10 @@ void summarise(const EnvironmentLock& lock, const std::string& out) {
 int run_env_lock(const EnvLockOptions& options) {
   auto subject = look_at(options.subject);
   if (!subject) {
-    report_error(subject.error());
-    return exit_status_of(subject.error());
+    cli::report_error(subject.error());
+    return cli::exit_status_of(subject.error());
   }
-  for (const Message& note : subject->notes) progress_note(tr(note));
+  for (const Message& note : subject->notes) report::progress_note(tr(note));
   if (subject->status != 0) return subject->status;
   const std::string out = options.out.empty() ? kLockFile : options.out;
   const auto lock = lock_environment(options, *subject, out);
@@ -131,8 +132,8 @@ int run_env_lock(const EnvLockOptions& options) {
   }
   const auto written = lock ? write_output(out, lock_to_json(*lock)) : Result<void>(lock.error());
   if (!written) {
-    report_error(written.error());
-    return exit_status_of(written.error());
+    cli::report_error(written.error());
+    return cli::exit_status_of(written.error());
   }
   summarise(*lock, out);
   return kExitClean;
@@ -153,9 +154,9 @@ struct Fetched {
 Result<void> fetch_one(const LockedDistribution& one, const std::string& folder,
                        const std::string& certificates, Fetched& count) {
   const LockedArtifact& artifact = *one.artifact;
-  DownloadRequest request;
+  installer::DownloadRequest request;
   request.out = path_join(folder, artifact.file);
-  Progress progress(say("downloading {}", artifact.file));
+  report::Progress progress(say("downloading {}", artifact.file));
   if (const auto there = sha256_file(request.out); there && *there == artifact.sha256) {
     ++count.there;
     return {};
@@ -166,7 +167,7 @@ Result<void> fetch_one(const LockedDistribution& one, const std::string& folder,
   request.limit = kMostBytes;
   request.certificates = certificates;
   request.progress = [&](std::uint64_t have, std::uint64_t total) { progress.bytes(have, total); };
-  SCANKIT_CHECK(download(request));
+  SCANKIT_CHECK(installer::download(request));
   ++count.brought;
   return {};
 }
@@ -174,8 +175,8 @@ Result<void> fetch_one(const LockedDistribution& one, const std::string& folder,
 Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock& lock) {
   const std::string folder = options.out.empty() ? "scankit-wheels" : options.out;
   SCANKIT_CHECK(make_directories(folder));
-  const std::string certificates = index_settings(*make_real_host()).certificates;
-  Progress progress;
+  const std::string certificates = installer::index_settings(*make_real_host()).certificates;
+  report::Progress progress;
   Fetched count;
   std::size_t done = 0;
   for (const LockedDistribution& one : lock.distributions) {
@@ -193,7 +194,7 @@ Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock&
     }
     ++count.nowhere;
     const std::string why = one.artifact ? say("the lock has no URL for it") : one.why_no_artifact;
-    progress_note(say("not downloaded: {}=={}: {}", one.name, one.version, why));
+    report::progress_note(say("not downloaded: {}=={}: {}", one.name, one.version, why));
   }
   return count;
 }
@@ -203,12 +204,12 @@ Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock&
 int run_env_fetch(const EnvFetchOptions& options) {
   const auto lock = read_lock(options.lock.empty() ? kLockFile : options.lock);
   if (!lock) {
-    report_error(lock.error());
+    cli::report_error(lock.error());
     return kExitUsage;
   }
   const auto count = fetch_all(options, *lock);
   if (!count) {
-    report_error(count.error());
+    cli::report_error(count.error());
     const bool usage = count.error().code == Errc::InvalidArgument || count.error().code == Errc::Unsupported;
     return usage ? kExitUsage : kExitFindings;
   }
@@ -218,4 +219,4 @@ int run_env_fetch(const EnvFetchOptions& options) {
   return count->nowhere == 0 ? kExitClean : kExitInconclusive;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -26,7 +26,7 @@
 #include "envspec/spec/fields.h"
 
 // `scankit env schema`, `init`, `export` and `diff`.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 constexpr const char* kSchemaFile = "scankit.schema.json";  // beside the spec
@@ -61,33 +61,33 @@ int run_env_init(const EnvInitOptions& options) {
   const std::string path = path_normalize(path_join(current_directory(), out));
   // Asked before the environment is looked at, which takes longer.
   if (const auto may = may_write_spec(out, options.force); out != "-" && !may) {
-    report_error(Error{may.error().code, may.error().message,
-                       message("--force overwrites it, --out FILE writes another file")});
+    cli::report_error(Error{may.error().code, may.error().message,
+                            message("--force overwrites it, --out FILE writes another file")});
     return kExitUsage;
   }
   SubjectOptions asked = options.subject;
   asked.find_extensions = true;
   auto subject = look_at(asked);
   if (!subject) {
-    report_error(subject.error());
+    cli::report_error(subject.error());
     return subject.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
   if (subject->status != kExitClean) return subject->status;
   if (!subject->snapshot.python.present()) {
-    report_error({Errc::NotFound,
-                  message("no environment to describe: {}", why_missing(subject->snapshot.python)),
-                  message("choose one with --python")});
+    cli::report_error({Errc::NotFound,
+                       message("no environment to describe: {}", why_missing(subject->snapshot.python)),
+                       message("choose one with --python")});
     return kExitUsage;
   }
   const DerivedSpec derived = derive_spec(subject->facts);
   if (out == "-") return print(spec_to_yaml(derived.spec, derived.notes, ""));
   if (const auto written = write_spec(derived, path); !written) {
-    report_error(written.error());
-    return exit_status_of(written.error());
+    cli::report_error(written.error());
+    return cli::exit_status_of(written.error());
   }
-  for (const Message& note : subject->notes) progress_note(tr(note));
-  progress_note(say("wrote {}, and next to it {} for editors", out, kSchemaFile));
-  progress_note(
+  for (const Message& note : subject->notes) report::progress_note(tr(note));
+  report::progress_note(say("wrote {}, and next to it {} for editors", out, kSchemaFile));
+  report::progress_note(
       say("edit it, keep both with your sources, and run scankit env check to see whether an environment "
           "differs"));
   return kExitClean;
@@ -140,7 +140,7 @@ bool says_that_no_index_answered(const std::string& line) {
 // An export that lacks a package does not pin the environment, so that it needs --partial.
 Result<void> check_whole(const Exported& exported, bool partial) {
   for (const std::string& line : exported.left_out)
-    progress_note(partial ? say("left out: {}", line) : say("no hash of {}", line));
+    report::progress_note(partial ? say("left out: {}", line) : say("no hash of {}", line));
   if (exported.left_out.empty() || partial) return {};
   const bool not_asked = std::ranges::any_of(exported.left_out, says_that_no_index_answered);
   return Error{
@@ -177,7 +177,7 @@ Result<void> write(const EnvExportOptions& options) {
 int run_env_export(const EnvExportOptions& options) {
   const auto written = write(options);
   if (written) return kExitClean;
-  report_error(written.error());
+  cli::report_error(written.error());
   return written.error().code == Errc::Io ? kExitInternal : kExitUsage;
 }
 
@@ -187,7 +187,7 @@ int run_env_diff(const EnvDiffOptions& options) {
   auto left = read_operand(options.left);
   auto right = left ? read_operand(options.right) : left;
   if (!right) {
-    report_error(right.error());
+    cli::report_error(right.error());
     return kExitUsage;
   }
   if (left->kind == "lock") put_files(*right, options.cache_dir);
@@ -258,7 +258,7 @@ Report judged(const Demands& demands, const Subject& subject) {
     }
     std::ranges::move(*locked, std::back_inserter(report.outcomes));
   }
-  decide_root_cause(report);
+  checks::decide_root_cause(report);
   return report;
 }
 
@@ -273,7 +273,7 @@ Error no_spec(const Error& error) {
 int run_env_check(const EnvCheckOptions& options) {
   const auto demands = read_demands(options);
   if (!demands) {
-    report_error(no_spec(demands.error()));
+    cli::report_error(no_spec(demands.error()));
     return kExitUsage;
   }
   SubjectOptions asked_for = options.subject;
@@ -283,16 +283,16 @@ int run_env_check(const EnvCheckOptions& options) {
       asked_for.modules.push_back(extension.module);
   const auto subject = look_at(asked_for);
   if (!subject) {
-    report_error(subject.error());
+    cli::report_error(subject.error());
     return subject.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
   // Judged with the real names and redacted afterwards, since the lock's files are looked up by them.
   Report report = judged(*demands, *subject);
   if (options.redact) report = redacted(std::move(report), own_names());
-  const int found = exit_status_of(report, options.show.fail_on, kExitDrift);
-  const int shown = show(doctor_views(report, first_that_counts({subject->status, found})), options.show,
-                         options.redact ? std::vector<Message>() : subject->notes);
-  return first_that_counts({subject->status, shown, found});
+  const int found = cli::exit_status_of(report, options.show.fail_on, kExitDrift);
+  const int shown = cli::show(report::doctor_views(report, cli::first_that_counts({subject->status, found})),
+                              options.show, options.redact ? std::vector<Message>() : subject->notes);
+  return cli::first_that_counts({subject->status, shown, found});
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -20,7 +20,7 @@
 #include "envspec/suggest/report.h"
 
 // `scankit env suggest`.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 constexpr std::size_t kConfirmed = 3;  // as many sets as people are shown
@@ -73,7 +73,7 @@ Result<Origin> origin_of(const EnvSuggestOptions& options, DescribedTarget& desc
 // An option outranks the spec.
 void take_from_spec(const Spec& spec, DescribedTarget& described) {
   if (described.gpus.empty()) described.gpus = spec.gpus;
-  if (described.driver.empty() && driver_version_problem(spec.driver.least()).empty())
+  if (described.driver.empty() && probes::driver_version_problem(spec.driver.least()).empty())
     described.driver = spec.driver.least();
   if (described.python.empty() && !spec.python.empty()) described.python = spec.python.text();
 }
@@ -83,15 +83,16 @@ std::vector<unsigned> nvcc_majors(const Subject& subject) {
   std::vector<unsigned> majors;
   if (subject.host == nullptr || !subject.host->is_live() || !subject.snapshot.toolkits.present())
     return majors;
-  const auto folder = usable_cache_folder("");
+  const auto folder = compile::usable_cache_folder("");
   if (!folder) return majors;
-  const Cache cache(*folder, 0);
+  const compile::Cache cache(*folder, 0);
   std::set<unsigned> found;
   for (const Toolkit& toolkit : subject.snapshot.toolkits.value)
     if (const auto version = Version::parse(toolkit.version); version && !toolkit.nvcc.empty())
       found.insert(version->part(0));
   for (const unsigned major : found)
-    if (nvcc_of_major(*subject.host, subject.snapshot, cache, std::to_string(major))) majors.push_back(major);
+    if (toolchain::nvcc_of_major(*subject.host, subject.snapshot, cache, std::to_string(major)))
+      majors.push_back(major);
   return majors;
 }
 
@@ -141,7 +142,7 @@ Result<CommandRequest> command_request(const EnvSuggestOptions& options, const O
   CommandRequest commands;
   SCANKIT_TRY(commands.installer, chosen_installer(options, origin.subject));
   commands.directory = directory_for(options);
-  commands.scankit = scankit_program();
+  commands.scankit = report::scankit_program();
   std::vector<std::string> archs;
   for (const unsigned gpu : target.request.gpus) archs.push_back("sm_" + std::to_string(gpu));
   if (target.described_gpus || origin.subject.host == nullptr) commands.archs = join(archs, ",");
@@ -186,9 +187,9 @@ Result<SuggestAnswer> suggest_for(const EnvSuggestOptions& options) {
   const IndexCheck check{
       index_installer_for(*make_real_host(), origin.subject.host == nullptr ? Snapshot() : machine),
       std::chrono::seconds(options.timeout)};
-  answer.offline = check.installer.kind == Installer::Kind::None;
+  answer.offline = check.installer.kind == installer::Installer::Kind::None;
   if (answer.offline) return answer;
-  Progress progress(say("asking {} what the index has", name_of(check.installer.kind)));
+  report::Progress progress(say("asking {} what the index has", installer::name_of(check.installer.kind)));
   check_index(check, kConfirmed, answer);
   return answer;
 }
@@ -198,25 +199,25 @@ Result<SuggestAnswer> suggest_for(const EnvSuggestOptions& options) {
 int run_env_suggest(const EnvSuggestOptions& options) {
   if (!options.spec.empty())
     if (const auto may = may_write_spec(options.spec, options.force); !may) {
-      report_error(may.error());
+      cli::report_error(may.error());
       return kExitUsage;
     }
   const auto answer = suggest_for(options);
   if (!answer) {
-    report_error(answer.error());
+    cli::report_error(answer.error());
     if (answer.error().code == Errc::Unsupported) return kExitInconclusive;
     return answer.error().code == Errc::ToolFailed ? kExitFindings : kExitUsage;
   }
-  const int shown = show(suggest_views(*answer), options.show);
+  const int shown = cli::show(suggest_views(*answer), options.show);
   if (!options.spec.empty() && !answer->suggestion.sets.empty()) {
     const auto written = write_spec(spec_of(*answer, answer->suggestion.sets.front()), options.spec);
     if (!written) {
-      report_error(written.error());
-      return exit_status_of(written.error());
+      cli::report_error(written.error());
+      return cli::exit_status_of(written.error());
     }
-    progress_note(say("wrote {}", options.spec));
+    report::progress_note(say("wrote {}", options.spec));
   }
-  return first_that_counts({shown, exit_status_of(*answer)});
+  return cli::first_that_counts({shown, exit_status_of(*answer)});
 }
 
 namespace {
@@ -227,12 +228,12 @@ void add_target(CLI::App& command, DescribedTarget& target) {
                   say("suggest for these GPUs instead of the installed ones: sm_90,sm_80, or none"))
       ->type_name("ARCH")
       ->delimiter(',')
-      ->check(CLI::Validator(gpu_name_problem, ""));
+      ->check(CLI::Validator(probes::gpu_name_problem, ""));
   command
       .add_option("--driver", target.driver,
                   say("suggest for this driver version instead of the installed one, such as 550.54"))
       ->type_name("VERSION")
-      ->check(CLI::Validator(driver_version_problem, ""));
+      ->check(CLI::Validator(probes::driver_version_problem, ""));
   command
       .add_option("--glibc", target.glibc,
                   say("suggest for this glibc instead of this system's, such as 2.28"))
@@ -288,11 +289,11 @@ void add_suggest_command(CLI::App& env, int& exit_status) {
       ->type_name("FILE");
   command->add_flag("--force", options->force, say("overwrite an existing spec"));
   command->add_flag("--json", options->show.json, say("print JSON on standard output"));
-  add_look_options(*command, options->show);
+  cli::add_look_options(*command, options->show);
   command->callback([options, &exit_status] {
-    check_show_options(options->show);
+    cli::check_show_options(options->show);
     exit_status = run_env_suggest(*options);
   });
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -13,7 +13,7 @@
 #include "doctor/base/say.h"
 #include "envspec/create/create.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 constexpr const char* kStem = "scankit-create";  // doctor/base/private_files.cc removes what it begins
@@ -80,4 +80,4 @@ Result<void> Aside::move() const {
 
 void Aside::move_back() const { (void)::rename(target_.c_str(), making_.c_str()); }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

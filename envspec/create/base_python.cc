@@ -14,7 +14,7 @@
 #include "envspec/create/create.h"
 #include "envspec/index/index.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 constexpr unsigned kOldestMinor = 8, kNewestMinor = 16;  // of CPython 3 whose names are tried on PATH
@@ -29,8 +29,8 @@ std::string minor_series(const std::string& version) {
 }
 
 std::string uv_program(const Host& host) {
-  const Installer any = downloader_of(host, Snapshot());
-  return any.kind == Installer::Kind::Uv ? any.program[0] : "";
+  const installer::Installer any = installer::downloader_of(host, Snapshot());
+  return any.kind == installer::Installer::Kind::Uv ? any.program[0] : "";
 }
 
 // uv's answer for one version, "" where it has none. --system: an active environment is not meant.
@@ -116,8 +116,8 @@ Result<BasePython> with_facts(const std::string& program, std::string found_by) 
 
 Result<BasePython> asked_python(const Host& host, const PythonWish& wish) {
   std::vector<Message> notes;
-  SCANKIT_TRY(const std::string chosen, choose_python(host, wish.asked, notes));
-  const auto python = probe_python(host, chosen);
+  SCANKIT_TRY(const std::string chosen, probes::choose_python(host, wish.asked, notes));
+  const auto python = probes::probe_python(host, chosen);
   if (!python.present()) return Error{Errc::InvalidArgument, message("{}: {}", chosen, python.note), ""};
   if (!fits(python.value, wish))
     return Error{Errc::InvalidArgument,
@@ -152,7 +152,7 @@ Result<BasePython> find_base_python(const Host& host, const PythonWish& wish) {
   PythonCandidate best;
   std::string best_version;
   for (const PythonCandidate& one : candidates(host, wish)) {
-    const auto python = probe_python(host, one.program);
+    const auto python = probes::probe_python(host, one.program);
     if (!python.present()) continue;
     const std::string program = installation_of(host, python.value);
     if (!tried.insert(program).second) continue;
@@ -177,15 +177,15 @@ Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base) 
   const std::string uv = uv_program(host);
   const bool pip_knows_the_index = pip_has_its_own_index(host, python);
   if (!uv.empty() && !pip_knows_the_index)
-    return EnvInstaller{Installer::Kind::Uv, uv, say("uv is available")};
-  if (const auto pip = find_python_module(host, python, "pip"))
-    return EnvInstaller{Installer::Kind::Pip, pip->path, say("{} has pip", python.executable)};
-  if (find_python_module(host, python, "ensurepip"))
-    return EnvInstaller{Installer::Kind::Pip, "", say("{} brings pip along", python.executable)};
-  if (!uv.empty()) return EnvInstaller{Installer::Kind::Uv, uv, say("uv is available")};
+    return EnvInstaller{installer::Installer::Kind::Uv, uv, say("uv is available")};
+  if (const auto pip = probes::find_python_module(host, python, "pip"))
+    return EnvInstaller{installer::Installer::Kind::Pip, pip->path, say("{} has pip", python.executable)};
+  if (probes::find_python_module(host, python, "ensurepip"))
+    return EnvInstaller{installer::Installer::Kind::Pip, "", say("{} brings pip along", python.executable)};
+  if (!uv.empty()) return EnvInstaller{installer::Installer::Kind::Uv, uv, say("uv is available")};
   return Error{Errc::NotFound,
                message("neither uv nor pip was found, and {} has no ensurepip", python.executable),
                message("put uv on PATH, or install pip (Debian and Ubuntu: apt install python3-venv)")};
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -15,7 +15,7 @@
 #include "doctor/report/progress.h"
 #include "envspec/export/export.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -33,11 +33,13 @@ Error cannot_be_given_back(const std::string& lock_file, const std::vector<std::
 }
 
 // pip copies every file; uv may only link them, so that nothing can be said of it.
-Result<void> check_free_space(const EnvironmentLock& lock, Installer::Kind kind, const std::string& target) {
+Result<void> check_free_space(const EnvironmentLock& lock, installer::Installer::Kind kind,
+                              const std::string& target) {
   std::uint64_t needed = 0;
   for (const LockedLibrary& one : lock.libraries) needed += one.size;
   struct statvfs info {};
-  if (kind != Installer::Kind::Pip || ::statvfs(path_dirname(target).c_str(), &info) != 0) return {};
+  if (kind != installer::Installer::Kind::Pip || ::statvfs(path_dirname(target).c_str(), &info) != 0)
+    return {};
   const std::uint64_t left = std::uint64_t{info.f_bavail} * info.f_frsize;
   if (left >= needed) return {};
   return Error{Errc::Io,
@@ -165,11 +167,11 @@ class Creation {
                            .find_links = plan_.find_links,
                            .index_deadline = request_.index_deadline};
     const std::string python = plan_.base.subject.snapshot.python.value.version;
-    Progress progress;
+    report::Progress progress;
     progress.act(say("making an environment with Python {} ({})", python, plan_.base.program));
     SCANKIT_CHECK(make_venv(install));
     const auto begin = std::chrono::steady_clock::now();
-    const std::string installer = name_of(plan_.installer.kind);
+    const std::string installer = installer::name_of(plan_.installer.kind);
     if (plan_.spec) {
       const auto wanted = requirements_of(*plan_.spec);
       progress.act(say("installing with {}: {}", installer, wanted.empty() ? say("nothing") : join(wanted)));
@@ -178,9 +180,10 @@ class Creation {
       progress.act(announcement(installer));
       SCANKIT_CHECK(install_locked(install, plan_.lock, plan_.wheels));
     }
-    SCANKIT_CHECK(Interruption::check());
-    progress_note(say("installed {} with {} in {:.1f} s", size_in_words(size_of_tree(aside_.environment())),
-                      installer, seconds_since(begin)));
+    SCANKIT_CHECK(fix::Interruption::check());
+    report::progress_note(say("installed {} with {} in {:.1f} s",
+                              size_in_words(size_of_tree(aside_.environment())), installer,
+                              seconds_since(begin)));
     return {};
   }
 
@@ -229,13 +232,13 @@ class Creation {
     SCANKIT_TRY(result_.record, make_record(*made.host, made.snapshot, plan_.lock));
     SCANKIT_TRY(result_.rewritten, relocate(aside_.environment(), aside_.environment(), aside_.target()));
     result_.record.lock_sha256 = sha256_hex(lock_to_json(plan_.lock));
-    result_.record.installer = name_of(plan_.installer.kind);
+    result_.record.installer = installer::name_of(plan_.installer.kind);
     result_.record.proof = proof_;
     SCANKIT_CHECK(make_directories(path_join(aside_.environment(), ".scankit")));
     SCANKIT_CHECK(
         write_file_atomically(path_join(aside_.environment(), kRecordFile), record_to_json(result_.record)));
     describe(made);
-    SCANKIT_CHECK(Interruption::check());
+    SCANKIT_CHECK(fix::Interruption::check());
     return aside_.move();
   }
 
@@ -245,7 +248,7 @@ class Creation {
     result_.python = base.version;
     result_.python_program = plan_.base.program;
     result_.python_found_by = plan_.base.found_by;
-    result_.installer = name_of(plan_.installer.kind);
+    result_.installer = installer::name_of(plan_.installer.kind);
     result_.lock_file = lock_file();
     result_.torch = made.snapshot.torch.value.version;
     result_.packages = made.snapshot.distributions.value.size();
@@ -294,11 +297,12 @@ Result<CreateResult> create_environment(const CreateRequest& request, CreateStag
   SCANKIT_TRY(Plan plan,
               request.spec_file.empty() ? plan_of_lock(*host, request) : plan_of_spec(*host, request));
   SCANKIT_CHECK(check_free_space(plan.lock, plan.installer.kind, target));
-  const Interruption interruption;
+  const fix::Interruption interruption;
   std::vector<std::string> removed;
   SCANKIT_TRY(const Aside aside, Aside::begin(request.folder, removed));
-  for (const std::string& path : removed) progress_note(say("removed {}, which a killed scankit left", path));
+  for (const std::string& path : removed)
+    report::progress_note(say("removed {}, which a killed scankit left", path));
   return Creation(request, std::move(plan), aside).run(stage);
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -17,7 +17,7 @@
 
 // `scankit env create` and `env sync`: an environment made from a lock or a spec, or brought to a lock. The
 // parts of both, in the order in which they are used. README.md says why a new environment is made aside.
-namespace scankit {
+namespace scankit::envspec {
 
 // 1. What is asked for, before anything is made ------------------------------------------------------------
 
@@ -47,7 +47,7 @@ PythonWish wish_of(const EnvironmentLock& lock);
 
 // The uv or pip that installs: uv where the user has one, unless only pip's settings name an index.
 struct EnvInstaller {
-  Installer::Kind kind = Installer::Kind::None;
+  installer::Installer::Kind kind = installer::Installer::Kind::None;
   std::string program;  // uv's file; of pip the directory of its package, "" where ensurepip has to bring it
   std::string why;      // how it was found
 };
@@ -201,4 +201,4 @@ Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& sta
 std::string size_in_words(std::uint64_t bytes);
 std::uint64_t size_of_tree(const std::string& folder);  // of its regular files
 
-}  // namespace scankit
+}  // namespace scankit::envspec

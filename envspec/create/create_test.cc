@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 void put(const std::string& path, const std::string& text, unsigned mode = 0644) {
@@ -65,7 +65,7 @@ TEST_F(CreateTest, ARecordTellsWhatChangedAndWasNotEdited) {
   record.lock_sha256 = sha256_hex("lock");
   record.site = "site";
   record.content["a"] = sha256_hex("content");
-  record.proof = {{"doctor", "not_verified", message("no GPU found"), 1}};
+  record.proof = {{"doctor", "not_verified", scankit::message("no GPU found"), 1}};
   const auto info = make_real_host()->stat(at("env/site/a.so"));
   record.libraries = {{"a.so", sha256_hex("1234"), info->size, info->mtime_ns}};
   put(path_join(at("env"), kRecordFile), record_to_json(record));
@@ -117,4 +117,4 @@ TEST(CreateSizes, AreReadable) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

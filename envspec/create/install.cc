@@ -15,7 +15,7 @@
 #include "envspec/export/export.h"
 #include "envspec/index/index.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 constexpr std::uint64_t kDiskIsFull = 8u << 20;  // bytes left: what an installer needs for one more file
@@ -46,7 +46,7 @@ Result<void> run_quietly(const std::vector<std::string>& argv) {
   process.argv = argv;
   process.timeout = std::chrono::minutes(5);
   SCANKIT_TRY(const ProcessResult result, run_process(process));
-  SCANKIT_CHECK(Interruption::check());
+  SCANKIT_CHECK(fix::Interruption::check());
   if (result.ok()) return {};
   const std::string_view said = trimmed(result.err.empty() ? result.out : result.err);
   return Error{Errc::ToolFailed,
@@ -70,11 +70,11 @@ Result<std::string> pip_package(const InstallRequest& request) {
 
 // The words that begin each command. pip runs in the environment's own Python without being installed there,
 // from its directory (`python DIR/pip` works with every pip; `pip --python` only from 22.3 on).
-Result<Installer> installer_for(const InstallRequest& request) {
-  Installer installer;
+Result<installer::Installer> installer_for(const InstallRequest& request) {
+  installer::Installer installer;
   installer.kind = request.installer.kind;
   installer.environment = python_of(request);
-  if (installer.kind == Installer::Kind::Uv) {
+  if (installer.kind == installer::Installer::Kind::Uv) {
     installer.program = {request.installer.program};
     return installer;
   }
@@ -85,9 +85,9 @@ Result<Installer> installer_for(const InstallRequest& request) {
 
 // What both kinds of installation have in common. --ignore-installed: pip sees itself as installed, since it
 // runs from its own directory.
-std::vector<std::string> install_words(const InstallRequest& request, const Installer& installer) {
+std::vector<std::string> install_words(const InstallRequest& request, const installer::Installer& installer) {
   std::vector<std::string> argv = installer.program;
-  if (installer.kind == Installer::Kind::Uv)
+  if (installer.kind == installer::Installer::Kind::Uv)
     argv.insert(argv.end(), {"pip", "install", "--python", installer.environment});
   else
     argv.insert(argv.end(), {"--disable-pip-version-check", "--no-input", "install", "--ignore-installed",
@@ -98,7 +98,7 @@ std::vector<std::string> install_words(const InstallRequest& request, const Inst
 }
 
 // A setting that asks for --user makes every pip install into a venv fail.
-InstallerCommand command_of(std::vector<std::string> argv) {
+installer::InstallerCommand command_of(std::vector<std::string> argv) {
   return {std::move(argv), {"PIP_USER=0", "PYTHONDONTWRITEBYTECODE=1"}, "", {}};
 }
 
@@ -108,8 +108,9 @@ bool wheels_only(const EnvironmentLock& lock) {
   });
 }
 
-InstallerCommand locked_install(const InstallRequest& request, const Installer& installer,
-                                const std::string& requirements, bool only_wheels) {
+installer::InstallerCommand locked_install(const InstallRequest& request,
+                                           const installer::Installer& installer,
+                                           const std::string& requirements, bool only_wheels) {
   std::vector<std::string> argv = install_words(request, installer);
   argv.insert(argv.end(), {"--no-deps", "--require-hashes"});
   if (only_wheels) argv.insert(argv.end(), {"--only-binary", ":all:"});
@@ -137,7 +138,7 @@ std::string why_not_offered(const IndexReply& reply, const LockedDistribution& o
 }
 
 // All packages that the index lacks, where an installer names only the first.
-std::vector<Lacking> lacking(const InstallRequest& request, const Installer& installer,
+std::vector<Lacking> lacking(const InstallRequest& request, const installer::Installer& installer,
                              const EnvironmentLock& lock, const FoundWheels& found) {
   IndexRequest asked{
       .installer = installer, .questions = {}, .node_deadline = request.index_deadline, .progress = {}};
@@ -148,7 +149,7 @@ std::vector<Lacking> lacking(const InstallRequest& request, const Installer& ins
       open.push_back(&one);
     }
   if (open.empty()) return {};
-  Progress progress(
+  report::Progress progress(
       say_n(open.size(), "asking the index for {} package", "asking the index for {} packages", open.size()));
   const IndexReply reply = ask_index(asked);
   std::vector<Lacking> all;
@@ -160,16 +161,16 @@ std::vector<Lacking> lacking(const InstallRequest& request, const Installer& ins
 // Packages that were installed from a URL are on no index, or on another one.
 Result<void> download_one(const LockedDistribution& one, const std::string& folder) {
   SCANKIT_CHECK(make_directories(folder));
-  Progress progress(say("downloading {}", one.artifact->file));
-  DownloadRequest request;
+  report::Progress progress(say("downloading {}", one.artifact->file));
+  installer::DownloadRequest request;
   request.url = one.artifact->url;
   request.out = path_join(folder, one.artifact->file);
   request.sha256 = one.artifact->sha256;
   request.size = one.artifact->size;
   request.limit = kMostWheelBytes;
-  request.certificates = index_settings(*make_real_host()).certificates;
+  request.certificates = installer::index_settings(*make_real_host()).certificates;
   request.progress = [&](std::uint64_t have, std::uint64_t size) { progress.bytes(have, size); };
-  return download(request);
+  return installer::download(request);
 }
 
 Error not_to_be_had(const std::vector<std::string>& lines, std::size_t of) {
@@ -188,10 +189,10 @@ Error not_to_be_had(const std::vector<std::string>& lines, std::size_t of) {
 }
 
 // The second try after an installer failed: what the index lacks and what has a URL is downloaded first.
-Result<void> retry(InstallRequest request, const Installer& installer, const EnvironmentLock& lock,
+Result<void> retry(InstallRequest request, const installer::Installer& installer, const EnvironmentLock& lock,
                    const FoundWheels& found, const std::string& requirements, const Error& failed) {
   const std::vector<Lacking> missing = lacking(request, installer, lock, found);
-  SCANKIT_CHECK(Interruption::check());
+  SCANKIT_CHECK(fix::Interruption::check());
   if (missing.empty()) return failed;
   const std::string folder = path_join(request.tools, "downloaded");
   std::vector<std::string> lines;
@@ -199,21 +200,22 @@ Result<void> retry(InstallRequest request, const Installer& installer, const Env
     std::string why = one.why;
     const auto brought =
         one.locked->artifact->url.empty() ? Result<void>(Error{}) : download_one(*one.locked, folder);
-    SCANKIT_CHECK(Interruption::check());
+    SCANKIT_CHECK(fix::Interruption::check());
     if (brought) continue;
     if (!one.locked->artifact->url.empty()) why = clauses({why, tr(brought.error().message)});
     lines.push_back(one.locked->name + "==" + one.locked->version + ": " + why);
   }
   if (!lines.empty()) return not_to_be_had(lines, lock.distributions.size());
   request.find_links.push_back(folder);
-  return run_installer(locked_install(request, installer, requirements, wheels_only(lock)), request.lock);
+  return fix::run_installer(locked_install(request, installer, requirements, wheels_only(lock)),
+                            request.lock);
 }
 
 }  // namespace
 
 // No pip and no setuptools: the lock has them if they are a part of the environment.
 Result<void> make_venv(const InstallRequest& request) {
-  if (request.installer.kind == Installer::Kind::Uv)
+  if (request.installer.kind == installer::Installer::Kind::Uv)
     return run_quietly({request.installer.program, "venv", "--quiet", "--no-project", "--python",
                         request.base, request.environment});
   return run_quietly({request.base, "-m", "venv", "--without-pip", request.environment});
@@ -221,30 +223,30 @@ Result<void> make_venv(const InstallRequest& request) {
 
 Result<void> install_locked(const InstallRequest& request, const EnvironmentLock& lock,
                             const FoundWheels& found) {
-  SCANKIT_TRY(const Installer installer, installer_for(request));
+  SCANKIT_TRY(const installer::Installer installer, installer_for(request));
   const std::string requirements = path_join(request.tools, "requirements.txt");
   std::string lines;
   for (const LockedDistribution* one : installable(lock).with_hash) lines += requirement_line(*one);
   if (lines.empty()) return {};
   SCANKIT_CHECK(write_file_atomically(requirements, lines));
   const auto done =
-      run_installer(locked_install(request, installer, requirements, wheels_only(lock)), request.lock);
+      fix::run_installer(locked_install(request, installer, requirements, wheels_only(lock)), request.lock);
   if (done) return done;
-  SCANKIT_CHECK(Interruption::check());
+  SCANKIT_CHECK(fix::Interruption::check());
   SCANKIT_CHECK(check_disk(request.environment, lock));
   if (request.offline) return done;
   return retry(request, installer, lock, found, requirements, done.error());
 }
 
 Result<void> install_resolved(const InstallRequest& request, const std::vector<std::string>& requirements) {
-  SCANKIT_TRY(const Installer installer, installer_for(request));
+  SCANKIT_TRY(const installer::Installer installer, installer_for(request));
   std::vector<std::string> argv = install_words(request, installer);
   argv.insert(argv.end(), requirements.begin(), requirements.end());
-  const auto done = run_installer(command_of(std::move(argv)), request.lock);
+  const auto done = fix::run_installer(command_of(std::move(argv)), request.lock);
   if (done) return done;
-  SCANKIT_CHECK(Interruption::check());
+  SCANKIT_CHECK(fix::Interruption::check());
   SCANKIT_CHECK(check_disk(request.environment, {}));
   return done;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

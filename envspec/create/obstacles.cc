@@ -11,7 +11,7 @@
 #include "envspec/create/create.h"
 #include "envspec/export/export.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 std::string named(const LockedDistribution& one) { return one.name + "==" + one.version; }
@@ -22,13 +22,13 @@ std::vector<std::string> wheels_for_others(const EnvironmentLock& lock, const Sn
   asked.wheels.clear();
   for (const LockedDistribution& one : lock.distributions) {
     Wheel wheel;
-    if (!one.artifact || !read_wheel_name(one.artifact->file, wheel)) continue;
+    if (!one.artifact || !probes::read_wheel_name(one.artifact->file, wheel)) continue;
     wheel.path = one.artifact->file;
     wheel.tags_from = "file name";
     asked.wheels.push_back(std::move(wheel));
   }
-  const auto& checks = all_checks();
-  const auto check = std::ranges::find(checks, std::string_view("wheel-fits"), &Check::id);
+  const auto& checks = checks::all_checks();
+  const auto check = std::ranges::find(checks, std::string_view("wheel-fits"), &checks::Check::id);
   std::vector<std::string> lines;
   if (check == checks.end() || asked.wheels.empty()) return lines;
   for (const Finding& finding : (*check)->run(asked).findings)
@@ -126,4 +126,4 @@ std::string size_in_words(std::uint64_t bytes) {
   return fmt::format("{:.0f} kB", size / kKilo);
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

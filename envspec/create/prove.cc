@@ -17,7 +17,7 @@
 
 extern "C" char** environ;
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using AnswerJson = nlohmann::json;
@@ -41,7 +41,7 @@ Result<ProcessResult> run_ourselves(std::vector<std::string> words) {
   request.timeout = kLongestProof;
   request.output_limit = 64u << 20;
   SCANKIT_TRY(ProcessResult result, run_process(request));
-  SCANKIT_CHECK(Interruption::check());
+  SCANKIT_CHECK(fix::Interruption::check());
   return result;
 }
 
@@ -95,7 +95,7 @@ std::set<std::string> validated_modules_of(const Host& host, const Snapshot& sna
   std::set<std::string> names;
   for (const PlacedLibrary& one : placed_libraries(host, snapshot).libraries) {
     const std::string file = path_basename(one.inner);
-    for (const BundledModule& known : bundled_modules())
+    for (const module::BundledModule& known : module::bundled_modules())
       if (one.inner == file && file.starts_with(known.name + ".")) names.insert(known.name);
   }
   return names;
@@ -103,7 +103,7 @@ std::set<std::string> validated_modules_of(const Host& host, const Snapshot& sna
 
 Result<void> add_step(std::vector<ProofStep>& steps, ProofStep step) {
   steps.push_back(step);
-  SCANKIT_CHECK(Interruption::check());
+  SCANKIT_CHECK(fix::Interruption::check());
   if (step.state != "failed") return {};
   return Error{Errc::Malformed,
                message("the environment was made and does not pass {}: {}", step.what, step.detail), ""};
@@ -117,7 +117,7 @@ Result<std::vector<ProofStep>> prove(const std::string& python, const std::strin
   SubjectOptions options;
   options.python = python;
   SCANKIT_TRY(const Subject subject, look_at(options));
-  Progress progress;
+  report::Progress progress;
   if (!lock_file.empty()) {
     progress.act(say("checking the environment: every compiled file is the locked one"));
     SCANKIT_CHECK(add_step(steps, against_lock(subject, lock_file, cache_dir)));
@@ -134,4 +134,4 @@ Result<std::vector<ProofStep>> prove(const std::string& python, const std::strin
   return steps;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

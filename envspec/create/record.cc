@@ -13,7 +13,7 @@
 #include "envspec/create/create.h"
 #include "envspec/lock/install_metadata.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using RecordJson = nlohmann::ordered_json;
@@ -71,7 +71,7 @@ Result<EnvironmentRecord> make_record(const Host& host, const Snapshot& snapshot
   const Python& python = snapshot.python.value;
   record.python = python.version;
   record.torch = snapshot.torch.value.version;
-  Progress progress(say("hashing the files of the packages"));
+  report::Progress progress(say("hashing the files of the packages"));
   HashCache nothing_kept("");  // the paths are those where it is made
   std::size_t done = 0;
   for (const Distribution& one : snapshot.distributions.value) {
@@ -149,4 +149,4 @@ std::vector<std::string> changed_since(const std::string& environment, const Env
   return changed;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

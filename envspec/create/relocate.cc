@@ -14,7 +14,7 @@
 #include "doctor/base/text.h"
 #include "envspec/create/create.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // Larger files are data of wheels, which were packed before this path existed. A local build can put the path
@@ -127,7 +127,7 @@ class Mover {
       const bool program = real.starts_with(root_ + "/") && programs.contains(inner(real));
       if (program) {
         SCANKIT_TRY(std::string bytes, read_whole_file(real));
-        corrected += record_line({listed, std::move(bytes)});
+        corrected += fix::record_line({listed, std::move(bytes)});
       } else {
         corrected.append(line).append("\n");
       }
@@ -146,4 +146,4 @@ Result<std::vector<std::string>> relocate(const std::string& environment, const 
   return Mover(environment, from, to).all();
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

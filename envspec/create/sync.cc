@@ -18,7 +18,7 @@
 #include "envspec/export/export.h"
 #include "envspec/lock/install_metadata.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 struct Change {
@@ -88,7 +88,7 @@ Result<void> check_environment(const Host& host, const Subject& subject, const E
     return Error{Errc::InvalidArgument,
                  message("{} is not a virtual environment ({})", python.prefix, python.kind),
                  message("make one from the lock: scankit env create .venv --lock {}", request.lock_file)};
-  if (const auto foreign = foreign_code(host, python)) return foreign_place(*foreign);
+  if (const auto foreign = probes::foreign_code(host, python)) return fix::foreign_place(*foreign);
   if (!fits(python, wish_of(lock)))
     return Error{Errc::InvalidArgument,
                  message("{} has {} {}, and {} is for {} {}", python.prefix, python.implementation,
@@ -103,11 +103,12 @@ Result<void> check_environment(const Host& host, const Subject& subject, const E
 }
 
 // The commands of one change: packages go before others come, whose files may have the same names.
-std::vector<InstallerCommand> commands_of(const Installer& installer, const Change& change,
-                                          const std::string& requirements, const SyncRequest& request,
-                                          const std::vector<std::string>& folders) {
-  const bool uv = installer.kind == Installer::Kind::Uv;
-  std::vector<InstallerCommand> commands;
+std::vector<installer::InstallerCommand> commands_of(const installer::Installer& installer,
+                                                     const Change& change, const std::string& requirements,
+                                                     const SyncRequest& request,
+                                                     const std::vector<std::string>& folders) {
+  const bool uv = installer.kind == installer::Installer::Kind::Uv;
+  std::vector<installer::InstallerCommand> commands;
   const auto begin = [&](const char* verb) {
     std::vector<std::string> argv = installer.program;
     if (uv)
@@ -138,7 +139,7 @@ struct Work {
   const SyncRequest& request;
   const Subject& subject;
   const EnvironmentLock& lock;
-  const std::vector<InstallerCommand>& commands;
+  const std::vector<installer::InstallerCommand>& commands;
   int lock_descriptor;
 };
 
@@ -155,36 +156,36 @@ Result<EnvironmentRecord> new_record(const Work& work, const std::string& python
   return record;
 }
 
-Result<std::vector<ProofStep>> change_and_prove(Transaction& transaction, Staging& staging, const Work& work,
-                                                CreateStage& stage) {
+Result<std::vector<ProofStep>> change_and_prove(fix::Transaction& transaction, fix::Staging& staging,
+                                                const Work& work, CreateStage& stage) {
   const Python& python = work.subject.snapshot.python.value;
-  Progress progress;
+  report::Progress progress;
   progress.act(say("hard-linking every file of {} into the backup", python.prefix));
-  SCANKIT_TRY(const Operation tree, staging.leave_tree(python.prefix));
+  SCANKIT_TRY(const fix::Operation tree, staging.leave_tree(python.prefix));
   SCANKIT_CHECK(transaction.apply({tree}));
-  for (const InstallerCommand& command : work.commands) {
-    progress.act(say("running: {}", shown(command)));
-    transaction.add_step(message("ran: {}", shown(command)));
-    SCANKIT_CHECK(run_installer(command, work.lock_descriptor));
+  for (const installer::InstallerCommand& command : work.commands) {
+    progress.act(say("running: {}", installer::shown(command)));
+    transaction.add_step(message("ran: {}", installer::shown(command)));
+    SCANKIT_CHECK(fix::run_installer(command, work.lock_descriptor));
   }
   SCANKIT_CHECK(transaction.note_ends());
   stage = CreateStage::Proving;
-  return prove(interpreter_of(python), work.request.lock_file, work.request.cache_dir);
+  return prove(fix::interpreter_of(python), work.request.lock_file, work.request.cache_dir);
 }
 
-Result<std::vector<ProofStep>> run_sync(const StateFolder& state, const Work& work, std::string& id,
+Result<std::vector<ProofStep>> run_sync(const fix::StateFolder& state, const Work& work, std::string& id,
                                         CreateStage& stage) {
   stage = CreateStage::Installing;
   SCANKIT_TRY(id, state.next_id());
-  Journal journal;
+  fix::Journal journal;
   journal.id = journal.run = id;
   journal.module = "env sync";
   journal.version = path_basename(work.request.lock_file);
-  Staging staging(state, id);
+  fix::Staging staging(state, id);
   SCANKIT_CHECK(staging.make_folders(work.subject.snapshot.python.value.prefix));
-  Transaction transaction(state, std::move(journal));
+  fix::Transaction transaction(state, std::move(journal));
   auto proof = change_and_prove(transaction, staging, work, stage);
-  Result<void> done = proof ? Interruption::check() : Result<void>(proof.error());
+  Result<void> done = proof ? fix::Interruption::check() : Result<void>(proof.error());
   if (done) done = transaction.commit();
   if (!done) return transaction.roll_back(done.error());
   return proof;
@@ -215,7 +216,7 @@ std::vector<std::string> folders_of(const SyncRequest& request, const Host& host
 SyncResult planned(const Python& python, const Change& change) {
   SyncResult result;
   result.environment = python.prefix;
-  result.python = interpreter_of(python);
+  result.python = fix::interpreter_of(python);
   for (const LockedDistribution* one : change.install)
     result.installed.push_back(pinned(one->name, one->version));
   for (const Distribution* one : change.remove) result.removed.push_back(pinned(one->name, one->version));
@@ -234,10 +235,10 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
     return Error{Errc::Conflict,
                  message("{} is in use, and nothing was changed: process {}", python.prefix, join(users)),
                  message("end it first, or change the environment all the same with --in-use")};
-  const Installer installer = installer_of(host, subject.snapshot);
-  if (installer.kind != Installer::Kind::Uv && installer.kind != Installer::Kind::Pip)
+  const installer::Installer installer = installer::installer_of(host, subject.snapshot);
+  if (installer.kind != installer::Installer::Kind::Uv && installer.kind != installer::Installer::Kind::Pip)
     return Error{Errc::NotFound, installer.why, installer.instead};
-  result.installer = name_of(installer.kind);
+  result.installer = installer::name_of(installer.kind);
   EnvironmentLock changed;
   for (const LockedDistribution* one : change.install) changed.distributions.push_back(*one);
   const std::vector<std::string> folders = folders_of(request, host);
@@ -249,7 +250,7 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
   SCANKIT_CHECK(write_file_atomically(requirements, text));
   const auto commands = commands_of(installer, change, requirements, request, folders);
   const Work all{request, subject, lock, commands, lock_descriptor};
-  SCANKIT_TRY(auto proof, run_sync(StateFolder(python.prefix), all, result.journal, stage));
+  SCANKIT_TRY(auto proof, run_sync(fix::StateFolder(python.prefix), all, result.journal, stage));
   SCANKIT_TRY(result.record, new_record(all, result.python, result.installer, std::move(proof)));
   SCANKIT_CHECK(write_file_atomically(path_join(python.prefix, kRecordFile), record_to_json(result.record)));
   return result;
@@ -267,12 +268,12 @@ Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& sta
     SCANKIT_TRY(const Change change, change_of(subject, lock));
     return planned(python, change);
   }
-  const StateFolder state(python.prefix);
-  SCANKIT_TRY(const Lock held, Lock::take(state.root()));
-  const Interruption interruption;
+  const fix::StateFolder state(python.prefix);
+  SCANKIT_TRY(const fix::Lock held, fix::Lock::take(state.root()));
+  const fix::Interruption interruption;
   std::vector<std::string> lines;
-  SCANKIT_CHECK(recover(state, lines));
-  for (const std::string& line : lines) progress_note(line);
+  SCANKIT_CHECK(fix::recover(state, lines));
+  for (const std::string& line : lines) report::progress_note(line);
   if (!lines.empty()) {
     SCANKIT_TRY(subject, look_at_environment(request, lock));
   }
@@ -281,4 +282,4 @@ Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& sta
   return result;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -13,7 +13,7 @@
 
 // Compares two sides that may know different amounts. The rule throughout: a field counts as a difference
 // only if both sides would have said something about it.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // The elements of join(): "a, b, c".
@@ -116,8 +116,8 @@ void redact(const Owner& owner, Side& left, Side& right, std::vector<Difference>
 }
 
 std::string diff_text(const Side& left, const Side& right, const std::vector<Difference>& all) {
-  std::string text = plain("- " + left.name + " (" + left.kind + ")", false) + "\n" +
-                     plain("+ " + right.name + " (" + right.kind + ")", false) + "\n";
+  std::string text = report::plain("- " + left.name + " (" + left.kind + ")", false) + "\n" +
+                     report::plain("+ " + right.name + " (" + right.kind + ")", false) + "\n";
   std::size_t width = 0;
   for (const Difference& one : all) width = std::max(width, one.field.size());
   for (const Difference& one : all) {
@@ -125,7 +125,7 @@ std::string diff_text(const Side& left, const Side& right, const std::vector<Dif
     const std::string values = one.why_unknown.empty() ? (one.left.empty() ? none : one.left) + " -> " +
                                                              (one.right.empty() ? none : one.right)
                                                        : say("unknown: {}", one.why_unknown);
-    text += "  " + plain(in_column(one.field, width + 2) + values, false) + "\n";
+    text += "  " + report::plain(in_column(one.field, width + 2) + values, false) + "\n";
   }
   const auto unknown = static_cast<std::size_t>(
       std::ranges::count_if(all, [](const Difference& one) { return !one.why_unknown.empty(); }));
@@ -153,4 +153,4 @@ std::string diff_json(const Side& left, const Side& right, const std::vector<Dif
   return json_document(json);
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -15,7 +15,7 @@
 // The sides of `scankit env diff`: a spec, a lock, a stored snapshot or an environment, as values
 // with common names.
 
-namespace scankit {
+namespace scankit::envspec {
 
 struct DiffOperand {
   std::string text;       // "2.11.0+cu130"; "" where there is none
@@ -60,4 +60,4 @@ void redact(const Owner& owner, Side& left, Side& right, std::vector<Difference>
 std::string diff_text(const Side& left, const Side& right, const std::vector<Difference>& all);
 std::string diff_json(const Side& left, const Side& right, const std::vector<Difference>& all);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 Side spec(const std::string& yaml) {
@@ -125,4 +125,4 @@ TEST(EnvironmentDiff, NeverCallsTheUnknownEqual) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

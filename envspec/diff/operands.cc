@@ -20,7 +20,7 @@
 // Brings the four kinds of operands under common names, and reads environments for all commands
 // of `scankit env` (look_at() at the end). The names are those of the spec's fields where a spec
 // has the field.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 std::string sorted_list(std::vector<std::string> items) {
@@ -206,7 +206,7 @@ void put_files(Side& side, const std::string& cache_dir) {
   const PlacedLibraries placed = placed_libraries(*side.here->host, side.here->snapshot);
   std::vector<std::string> paths;
   for (const PlacedLibrary& one : placed.libraries) paths.push_back(one.path);
-  const auto folder = usable_cache_folder(cache_dir);  // without one every file is read again
+  const auto folder = compile::usable_cache_folder(cache_dir);  // without one every file is read again
   HashCache cache(folder ? *folder : "");
   const auto hashed = hash_files(*side.here->host, paths, cache);
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -261,7 +261,7 @@ void also_look_for(const Host& host, const std::vector<std::string>& wanted, Sna
   }
   if (more.empty() || !snapshot.extensions.present()) return;
   std::vector<TorchNeed> torch_missing;
-  auto found = probe_extensions(host, snapshot, more, torch_missing);
+  auto found = probes::probe_extensions(host, snapshot, more, torch_missing);
   std::ranges::move(found.value, std::back_inserter(snapshot.extensions.value));
   if (!found.present()) snapshot.extensions.state = found.state;
   if (!found.note.empty()) snapshot.extensions.note = found.note;
@@ -270,26 +270,26 @@ void also_look_for(const Host& host, const std::vector<std::string>& wanted, Sna
 // NVML takes longer than all other probes together. It knows more only about a driver whose version /proc
 // does not tell, or a GPU that is missing in the table of PCI ids.
 bool needs_nvml(const Host& host) {
-  const auto gpus = probe_gpus(host);
-  const auto driver = probe_driver(host);
+  const auto gpus = probes::probe_gpus(host);
+  const auto driver = probes::probe_driver(host);
   return (driver.present() && driver.value.version.empty()) ||
          std::ranges::any_of(gpus.value, [](const Gpu& gpu) { return gpu.sm.empty(); });
 }
 
 Result<Subject> look_at_files(const SubjectOptions& options) {
-  EnvironmentOptions asked;
+  cli::EnvironmentOptions asked;
   asked.python = options.python;
   // Nothing of the environment is run: a spec, a lock and a diff describe files.
-  asked.imports = ImportPolicy::Never;
+  asked.imports = probes::ImportPolicy::Never;
   asked.all = options.find_extensions;
   if (!options.root.empty()) {
-    SCANKIT_TRY(asked.root, root_folder(options.root));
+    SCANKIT_TRY(asked.root, probes::root_folder(options.root));
   }
   Subject subject;
   subject.host = make_real_host(asked.root);
   asked.ask_nvml = needs_nvml(*subject.host);
-  SCANKIT_TRY(Facts gathered, gather(asked));
-  if (const auto broken = gathered.snapshot.broken_environment) return error_of(*broken);
+  SCANKIT_TRY(cli::Facts gathered, cli::gather(asked));
+  if (const auto broken = gathered.snapshot.broken_environment) return probes::error_of(*broken);
   subject.snapshot = std::move(gathered.snapshot);
   subject.notes = std::move(gathered.notes);
   subject.status = gathered.status;
@@ -306,11 +306,11 @@ Result<Subject> look_at(const SubjectOptions& options) {
   if (options.from.empty()) {
     SCANKIT_TRY(subject, look_at_files(options));
   } else {
-    SCANKIT_TRY(subject.snapshot, stored_snapshot(options.from));
+    SCANKIT_TRY(subject.snapshot, cli::stored_snapshot(options.from));
     subject.snapshot.read_from = options.from;
   }
   subject.facts = facts_of(subject.snapshot);
   return subject;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

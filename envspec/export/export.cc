@@ -7,7 +7,7 @@
 
 // One function for each format. All of them pin exact versions with SHA-256 hashes and let the installer
 // resolve no dependencies: the lock has every package.
-namespace scankit {
+namespace scankit::envspec {
 
 Installable installable(const EnvironmentLock& lock) {
   Installable all;
@@ -225,4 +225,4 @@ Exported export_pylock(const EnvironmentLock& lock) {
   return exported;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

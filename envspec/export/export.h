@@ -9,7 +9,7 @@
 // A lock in the formats of other tools. Pure functions: the same lock gives the same bytes. The
 // values of a lock have forms that cannot end a line or a quotation (lock.h), so that little
 // has to be escaped here.
-namespace scankit {
+namespace scankit::envspec {
 
 inline constexpr const char* kWheelFolder = "scankit-wheels";  // next to the export: wheels built here
 
@@ -41,4 +41,4 @@ std::vector<const LockedDistribution*> built_here(const EnvironmentLock& lock);
 // the driver, for people who read the file.
 std::vector<std::string> header_lines(const EnvironmentLock& lock);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

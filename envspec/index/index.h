@@ -15,7 +15,7 @@
 // asked for its hash, because its set-up script would run otherwise. Names are normalized as in PEP 503,
 // also as keys of maps.
 
-namespace scankit {
+namespace scankit::envspec {
 
 // Whether pip's settings name an index and uv's do not. uv does not read pip's variables and files, so that it
 // would ask its default index instead of the user's.
@@ -32,7 +32,7 @@ struct IndexReply {
   std::vector<std::string> notes;                              // for people: what the installer said
 };
 struct IndexRequest {
-  Installer installer;
+  installer::Installer installer;
   std::vector<IndexQuestion> questions;
   std::chrono::seconds node_deadline{120};  // for all of it; an index that stalls is given up
   std::function<void(std::size_t done, std::size_t of)> progress;
@@ -50,7 +50,7 @@ struct IndexRun {
 };
 // How many questions are answered while the run goes on; may be empty.
 using Looked = std::function<void(std::size_t done)>;
-IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
+IndexRun ask_pip(const installer::Installer& pip, const std::vector<IndexQuestion>& questions,
                  std::chrono::milliseconds node_deadline, const Looked& looked);
 // One command of an installer in the directory `folder` ("" is the current one).
 IndexRun run_installer(const std::vector<std::string>& argv, const std::string& folder,
@@ -59,12 +59,12 @@ IndexRun run_installer(const std::vector<std::string>& argv, const std::string& 
 // The source archive that an index has of a version, without unpacking it. pip and uv are asked for it
 // with a hash that no file has: they download it, compare before they run anything from it, and name the
 // hash that it has.
-std::optional<LockedArtifact> ask_source(const Installer& installer, const IndexQuestion& question,
+std::optional<LockedArtifact> ask_source(const installer::Installer& installer, const IndexQuestion& question,
                                          std::chrono::milliseconds node_deadline);
 // Of what they say then: "Got HASH" (pip), "Computed: sha256:HASH" (uv).
 std::optional<LockedArtifact> read_source_hash(const std::string& said, const IndexQuestion& question);
 
-IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
+IndexRun ask_uv(const installer::Installer& uv, const std::vector<IndexQuestion>& questions,
                 std::chrono::milliseconds node_deadline);
 
 // What uv writes as pylock.toml (PEP 751), as far as its own files go: by name, with URL, size and hash.
@@ -75,9 +75,9 @@ std::map<std::string, std::vector<LockedArtifact>> read_uv_pylock(std::string_vi
 // its installed files.
 
 struct ResolveRequest {
-  Installer installer;                     // Kind::None: no index is asked
-  std::optional<Installer> second;         // asked for what the first does not have, or cannot reach
-  const EnvironmentLock* older = nullptr;  // what it knows of the same versions is not asked again
+  installer::Installer installer;              // Kind::None: no index is asked
+  std::optional<installer::Installer> second;  // asked for what the first does not have, or cannot reach
+  const EnvironmentLock* older = nullptr;      // what it knows of the same versions is not asked again
   bool offline = false;
   std::chrono::seconds node_deadline{120};
   std::function<void(const std::string& phase)> progress;
@@ -87,4 +87,4 @@ struct ResolveRequest {
 std::vector<std::string> resolve_artifacts(const Host& host, const Snapshot& snapshot,
                                            const ResolveRequest& request, EnvironmentLock& lock);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -15,7 +15,7 @@ extern char** environ;
 // Runs pip and uv and reads their answers, pip's installation report and uv's pylock.toml. Both only
 // resolve; nothing is installed.
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using Json = nlohmann::json;
@@ -89,7 +89,7 @@ std::map<std::string, std::vector<LockedArtifact>> read_report(const std::string
 
 // --ignore-installed makes pip report packages that are installed already; "--only-binary :all:" keeps it
 // from building anything to read its metadata.
-Words pip_words(const Installer& pip, const std::string& folder, bool lazily) {
+Words pip_words(const installer::Installer& pip, const std::string& folder, bool lazily) {
   Words argv = pip.program;
   for (const char* word :
        {"--disable-pip-version-check", "--no-input", "install", "--dry-run", "--ignore-installed",
@@ -131,7 +131,7 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
   return answer;
 }
 
-IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questions,
+IndexRun ask_pip(const installer::Installer& pip, const std::vector<IndexQuestion>& questions,
                  std::chrono::milliseconds node_deadline, const Looked& looked) {
   const auto folder = TemporaryDirectory::create("scankit-index");
   if (!folder) return {.said = english(folder.error().message)};
@@ -162,7 +162,7 @@ IndexRun ask_pip(const Installer& pip, const std::vector<IndexQuestion>& questio
   return answer;
 }
 
-IndexRun ask_uv(const Installer& uv, const std::vector<IndexQuestion>& questions,
+IndexRun ask_uv(const installer::Installer& uv, const std::vector<IndexQuestion>& questions,
                 std::chrono::milliseconds node_deadline) {
   const auto folder = TemporaryDirectory::create("scankit-index");
   if (!folder) return {.said = english(folder.error().message)};
@@ -306,4 +306,4 @@ bool pip_has_its_own_index(const Host& host, const Python& python) {
   return false;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -12,7 +12,7 @@
 // First the question for a source archive, then Asker, which gets answers for many packages out of
 // installers that only ever name one problem. What the installers print is not an interface; the phrases
 // here are those of current pip and uv, and an unknown one costs time or leaves an artifact empty.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -50,10 +50,11 @@ std::string usual_file_name(const IndexQuestion& question) {
 }
 
 // uv has no `pip download`: it would install into an empty target, which the wrong hash prevents.
-Words command_of(const Installer& installer, const std::string& questions, const std::string& folder) {
+Words command_of(const installer::Installer& installer, const std::string& questions,
+                 const std::string& folder) {
   Words argv = installer.program;
   Words more;
-  if (installer.kind == Installer::Kind::Uv) {
+  if (installer.kind == installer::Installer::Kind::Uv) {
     more = {"pip", "install", "--no-progress", "--target", folder + "/target"};
     if (!installer.environment.empty()) more.insert(more.end(), {"--python", installer.environment});
   } else {
@@ -87,7 +88,7 @@ std::optional<LockedArtifact> read_source_hash(const std::string& said, const In
   return LockedArtifact{file, hash, 0, plain_url(url)};
 }
 
-std::optional<LockedArtifact> ask_source(const Installer& installer, const IndexQuestion& question,
+std::optional<LockedArtifact> ask_source(const installer::Installer& installer, const IndexQuestion& question,
                                          std::chrono::milliseconds node_deadline) {
   const auto folder = TemporaryDirectory::create("scankit-index");
   if (!folder) return std::nullopt;
@@ -120,7 +121,7 @@ std::string last_line(const std::string& said) {
     at = end + 1;
   }
   if (!error.empty()) last = trimmed(error.substr(error.find(':') + 1));
-  return plain(last, false).substr(0, 400);
+  return report::plain(last, false).substr(0, 400);
 }
 
 // pip and uv either answer all questions of a run or fail and name at most one package. So each failed run
@@ -144,7 +145,7 @@ class Asker {
       if (stopped_.empty() && (left.count() <= 0 || runs_ >= kMostRuns)) stopped_ = did_not_answer();
       if (!stopped_.empty()) return refuse(questions, stopped_);
       ++runs_;
-      const bool uv = request_.installer.kind == Installer::Kind::Uv;
+      const bool uv = request_.installer.kind == installer::Installer::Kind::Uv;
       const auto looked = [&](std::size_t more) { show(done_ + std::min(more, questions.size())); };
       const IndexRun run = uv ? ask_uv(request_.installer, questions, left)
                               : ask_pip(request_.installer, questions, left, looked);
@@ -179,7 +180,7 @@ class Asker {
   // must not have; they are reported as a note.
   std::string why(bool named) const {
     return named ? english(message("the index has no wheel of this version for this Python and machine"))
-                 : english(message("the query with {} failed", name_of(request_.installer.kind)));
+                 : english(message("the query with {} failed", installer::name_of(request_.installer.kind)));
   }
 
   // Whether the output says that this package cannot be had: "No matching distribution found for
@@ -233,7 +234,7 @@ class Asker {
   void note(const IndexRun& run) {
     std::string line = last_line(run.said);
     if (line.empty()) return;
-    line = name_of(request_.installer.kind) + ": " + line;
+    line = installer::name_of(request_.installer.kind) + ": " + line;
     if (std::ranges::find(reply_.notes, line) == reply_.notes.end()) reply_.notes.push_back(line);
   }
 
@@ -258,4 +259,4 @@ class Asker {
 
 IndexReply ask_index(const IndexRequest& request) { return Asker(request).all(); }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

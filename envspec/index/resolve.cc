@@ -11,7 +11,7 @@
 
 // Where each distribution's file comes from. Records and the older lock answer most questions, so that
 // usually only new packages are asked of the index, in one run for all of them.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 class Resolver {
@@ -102,8 +102,8 @@ class Resolver {
   IndexReply ask(const std::vector<LockedDistribution*>& open) {
     std::vector<IndexQuestion> questions;
     for (const LockedDistribution* one : open) questions.push_back({one->name, one->version});
-    if (open.empty() || request_.offline || request_.installer.kind == Installer::Kind::None ||
-        request_.installer.kind == Installer::Kind::Conda)
+    if (open.empty() || request_.offline || request_.installer.kind == installer::Installer::Kind::None ||
+        request_.installer.kind == installer::Installer::Kind::Conda)
       return {};
     const auto begin = std::chrono::steady_clock::now();
     IndexReply reply = ask_index_of(request_.installer, questions, request_.node_deadline);
@@ -124,7 +124,7 @@ class Resolver {
     return reply;
   }
 
-  IndexReply ask_index_of(const Installer& installer, const std::vector<IndexQuestion>& questions,
+  IndexReply ask_index_of(const installer::Installer& installer, const std::vector<IndexQuestion>& questions,
                           std::chrono::seconds time) const {
     if (request_.progress) request_.progress(what_is_asked(installer, questions.size()));
     return ask_index(
@@ -134,10 +134,10 @@ class Resolver {
   // The line that is shown while the index is asked. Before 25.3, `pip install --dry-run` downloads
   // whole wheels, even where the index serves their metadata separately, and the user should know why
   // it takes long.
-  std::string what_is_asked(const Installer& installer, std::size_t packages) const {
+  std::string what_is_asked(const installer::Installer& installer, std::size_t packages) const {
     const Distribution* pip = find_distribution(snapshot_.distributions.value, "pip");
     const auto version = pip == nullptr ? std::nullopt : Version::parse(pip->version);
-    if (installer.kind == Installer::Kind::Pip && version && *version < *Version::parse("25.3"))
+    if (installer.kind == installer::Installer::Kind::Pip && version && *version < *Version::parse("25.3"))
       return say_n(
           packages,
           "asking pip for the files of {0} package in the index; pip {1} downloads it for that, 25.3 does "
@@ -146,7 +146,8 @@ class Resolver {
           "does not",
           packages, pip->version);
     return say_n(packages, "asking {1} for the files of {0} package in the index",
-                 "asking {1} for the files of {0} packages in the index", packages, name_of(installer.kind));
+                 "asking {1} for the files of {0} packages in the index", packages,
+                 installer::name_of(installer.kind));
   }
 
   // What the index does not have may have been built locally, and is then packed from the installed files.
@@ -200,4 +201,4 @@ std::vector<std::string> resolve_artifacts(const Host& host, const Snapshot& sna
   return Resolver(host, snapshot, request, lock).all();
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -17,7 +17,7 @@
 #include "doctor/base/sha256.h"
 
 // Two parts: the cache of hashes that are known already, and the threads that hash the other files.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // The first line is kMagic and the SHA-256 of the rest; each further line is one file. A file that was
@@ -239,4 +239,4 @@ std::vector<HashedFile> hash_files(const Host& host, const std::vector<std::stri
   return Hasher(host, paths, cache, progress).all();
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

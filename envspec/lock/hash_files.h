@@ -11,7 +11,7 @@
 #include "doctor/base/result.h"
 #include "doctor/host/host.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 // Hashes of files that have not changed since they were read, stored in one file of the cache
 // directory. A file counts as unchanged while its device, inode, size, mtime and ctime are the
@@ -58,4 +58,4 @@ using HashProgress = std::function<void(std::uint64_t bytes_done, std::uint64_t 
 std::vector<HashedFile> hash_files(const Host& host, const std::vector<std::string>& paths, HashCache& cache,
                                    const HashProgress& progress = {});
 
-}  // namespace scankit
+}  // namespace scankit::envspec

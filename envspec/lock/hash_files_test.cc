@@ -13,7 +13,7 @@
 
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // Counts how many files were opened: what the cache knows is not read.
@@ -177,4 +177,4 @@ TEST_F(HashFiles, IsBounded) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

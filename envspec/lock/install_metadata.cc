@@ -14,10 +14,10 @@
 #include "doctor/probes/target/wheel.h"
 #include "envspec/lock/lock.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 PlacedLibraries placed_libraries(const Host& host, const Snapshot& snapshot) {
-  const InstalledLibraries installed = find_installed_libraries(host, snapshot);
+  const probes::InstalledLibraries installed = probes::find_installed_libraries(host, snapshot);
   std::map<std::string, std::pair<std::size_t, std::string>> first;  // inner -> place of its folder, path
   for (const std::string& file : installed.files) {
     // One sys.path directory may be inside another (a project below site-packages). The innermost one
@@ -118,10 +118,10 @@ DirectUrl direct_url(const Host& host, const Distribution& distribution) {
 // expanded_tags() undoes that. Sorted, each tag once.
 std::vector<std::string> installed_tags(const Host& host, const Distribution& distribution) {
   std::vector<std::string> tags;
-  const auto text = read_head(host, path_join(distribution.path, "WHEEL"), 64u << 10);
+  const auto text = probes::read_head(host, path_join(distribution.path, "WHEEL"), 64u << 10);
   if (!text) return tags;
-  for (const Wheel& line : tag_lines(*text))
-    for (std::string& tag : expanded_tags(line)) tags.push_back(std::move(tag));
+  for (const Wheel& line : probes::tag_lines(*text))
+    for (std::string& tag : probes::expanded_tags(line)) tags.push_back(std::move(tag));
   std::ranges::sort(tags);
   tags.erase(std::unique(tags.begin(), tags.end()), tags.end());  // clang 14 does not read ranges::unique
   return tags;
@@ -129,8 +129,8 @@ std::vector<std::string> installed_tags(const Host& host, const Distribution& di
 
 bool has_tags(const std::string& wheel_file, const std::vector<std::string>& tags) {
   Wheel wheel;
-  if (tags.empty() || !read_wheel_name(wheel_file, wheel)) return false;
-  const auto offered = expanded_tags(wheel);
+  if (tags.empty() || !probes::read_wheel_name(wheel_file, wheel)) return false;
+  const auto offered = probes::expanded_tags(wheel);
   return std::set<std::string>(offered.begin(), offered.end()) ==
          std::set<std::string>(tags.begin(), tags.end());
 }
@@ -193,4 +193,4 @@ std::vector<CondaPackage> conda_packages(const Host& host, const std::string& pr
   return packages;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -12,7 +12,7 @@
 // (direct_url.json, WHEEL, conda-meta), and the shared libraries of the installed packages under the
 // names that a lock uses. Nothing here asks an index or runs a program.
 
-namespace scankit {
+namespace scankit::envspec {
 
 // A shared library of the environment. `inner` names it independently of where the environment is.
 struct PlacedLibrary {
@@ -51,4 +51,4 @@ std::vector<CondaPackage> conda_packages(const Host& host, const std::string& pr
 std::string plain_url(const std::string& url);
 std::string file_name_of(const std::string& url);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

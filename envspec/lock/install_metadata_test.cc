@@ -9,7 +9,7 @@
 #include "envspec/index/index.h"
 #include "envspec/lock/lock.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 TEST(Records, AUrlLosesItsUserAndItsFragment) {
@@ -185,4 +185,4 @@ TEST(UvPylock, ReadsWheelsAndLeavesSourcesOut) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

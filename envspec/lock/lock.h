@@ -16,7 +16,7 @@
 
 // scankit.lock: one environment, exactly, as data. Facts alone: no time, no absolute path and no credentials,
 // so that the same environment gives the same bytes. A fact that is not known is empty and says why.
-namespace scankit {
+namespace scankit::envspec {
 
 inline constexpr int kLockMajor = 1;  // another one is refused
 inline constexpr int kLockMinor = 0;  // a newer one is read; what it adds is not understood
@@ -183,4 +183,4 @@ struct LockCheckOptions {
 };
 Result<std::vector<Outcome>> check_lock(const LockCheckOptions& options, const Subject& subject);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -12,7 +12,7 @@
 
 // The forms of a lock's values, and its questions about Python, torch and the machine. lock_files.cc
 // has those about packages and files.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 constexpr std::string_view kDigits = "0123456789", kLower = "abcdefghijklmnopqrstuvwxyz",
@@ -168,7 +168,7 @@ std::string bad_value(const EnvironmentLock& lock) {
 
 std::string shown_value(std::string_view text) {
   constexpr std::size_t kShown = 120;
-  std::string shown = plain(text.substr(0, kShown), false);
+  std::string shown = report::plain(text.substr(0, kShown), false);
   if (text.size() > kShown) shown += "...";
   return shown.empty() ? "\"\"" : shown;
 }
@@ -335,10 +335,11 @@ Result<std::vector<Outcome>> check_lock(const LockCheckOptions& options, const S
   const LockView view{options.lock, lock, subject};
   std::vector<Outcome> outcomes = {locked_python(view), locked_torch(view), locked_machine(view),
                                    locked_packages(view)};
-  const auto folder = usable_cache_folder(options.cache_dir);  // without one every file is read again
+  const auto folder =
+      compile::usable_cache_folder(options.cache_dir);  // without one every file is read again
   HashCache cache(folder ? *folder : "");
   outcomes.push_back(subject.host ? locked_files(view, *subject.host, cache) : locked_build_ids(view));
   return outcomes;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -5,7 +5,7 @@
 #include "envspec/check/findings_test.h"
 #include "envspec/lock/lock.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 Snapshot machine(const std::string& driver, const std::string& sm) {
@@ -188,4 +188,4 @@ TEST(LockedPackages, AreInstalledAndNoOthers) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

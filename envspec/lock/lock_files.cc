@@ -14,7 +14,7 @@
 
 // The questions of a lock about packages and compiled files. A package of another version is one
 // finding; its files are not reported in addition.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // scankit itself may be installed in the environment and is no drift.
@@ -139,7 +139,7 @@ class FileCheck {
  private:
   // The progress line appears with the first bytes: nothing is shown where the cache knows every hash.
   std::vector<HashedFile> hash(const std::vector<std::string>& paths) {
-    std::optional<Progress> progress;
+    std::optional<report::Progress> progress;
     auto hashed = hash_files(host_, paths, cache_, [&](std::uint64_t done, std::uint64_t of) {
       if (!progress) progress.emplace(say("hashing the libraries of the packages"));
       progress->bytes(done, of);
@@ -257,4 +257,4 @@ Outcome locked_build_ids(const LockView& view) {
   return outcome;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -8,7 +8,7 @@
 #include "envspec/check/findings_test.h"
 #include "envspec/lock/lock.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
@@ -172,4 +172,4 @@ TEST(LockedBuildIds, AreComparedWhereBothAreKnown) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

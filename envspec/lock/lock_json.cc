@@ -10,7 +10,7 @@
 // a field that is missing in a file keeps its default, so that an older minor schema can be read.
 #define SCANKIT_FIELDS NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT
 
-namespace scankit {
+namespace scankit::envspec {
 
 using Json = nlohmann::json;
 
@@ -196,4 +196,4 @@ const LockedDistribution* find_locked(const EnvironmentLock& lock, std::string_v
   return nullptr;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

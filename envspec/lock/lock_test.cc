@@ -9,7 +9,7 @@
 #include "doctor/base/files.h"
 #include "envspec/export/export.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 EnvironmentLock example() {
@@ -246,4 +246,4 @@ TEST(Lock, TakesNoNameTwice) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -14,7 +14,7 @@
 
 // The first half packs an installed distribution as a wheel again (the wheel format is PEP 427, RECORD
 // is PEP 376 and PEP 627); the second half fills a lock from a snapshot and the files.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 constexpr std::size_t kOwnWheelLimit = 512u << 20;  // it is made in memory, and stored_zip() ends at 4 GB
@@ -70,11 +70,11 @@ std::string joined_tags(const std::vector<std::string>& tags) {
 // size of its line in RECORD: a wheel of edited files would claim to be the original. A wheel also
 // cannot contain files outside of site-packages; scripts of entry points are the exception, since the
 // installer generates them.
-Result<std::vector<InstalledFile>> recorded_files(const Host& host, const Distribution& distribution,
-                                                  const std::string& record) {
+Result<std::vector<fix::InstalledFile>> recorded_files(const Host& host, const Distribution& distribution,
+                                                       const std::string& record) {
   const std::string folder = path_dirname(distribution.path), info = path_basename(distribution.path);
   const bool has_programs = host.exists(path_join(distribution.path, "entry_points.txt"));
-  std::vector<InstalledFile> files;
+  std::vector<fix::InstalledFile> files;
   std::size_t total = 0;
   for (const std::string_view line : lines_of(record)) {
     const std::string path = record_path(line);
@@ -88,12 +88,12 @@ Result<std::vector<InstalledFile>> recorded_files(const Host& host, const Distri
     total += bytes->size();
     if (total > kOwnWheelLimit)
       return cannot(distribution.name, message("it is larger than {} MB", kOwnWheelLimit >> 20));
-    const std::string now = record_line({path, *bytes});
+    const std::string now = fix::record_line({path, *bytes});
     if (line != now.substr(0, now.size() - 1))
       return cannot(distribution.name, message("{} does not match its RECORD", shown_value(path)));
     files.push_back({path, *std::move(bytes)});
   }
-  std::ranges::sort(files, {}, &InstalledFile::path);
+  std::ranges::sort(files, {}, &fix::InstalledFile::path);
   return files;
 }
 
@@ -111,12 +111,12 @@ Result<RepackedWheel> repack(const Host& host, const Distribution& distribution)
     return cannot(distribution.name, message("it was not installed from a wheel"));
   const auto record = host.read_file(path_join(distribution.path, "RECORD"), 64u << 20);
   if (!record) return cannot(distribution.name, message("it has no RECORD"));
-  SCANKIT_TRY(std::vector<InstalledFile> files, recorded_files(host, distribution, *record));
+  SCANKIT_TRY(std::vector<fix::InstalledFile> files, recorded_files(host, distribution, *record));
   std::string lines;
-  for (const InstalledFile& file : files) lines += record_line(file);
+  for (const fix::InstalledFile& file : files) lines += fix::record_line(file);
   const std::string path = info + "/RECORD";
   files.push_back({path, lines + path + ",,\n"});
-  wheel.bytes = stored_zip(files);
+  wheel.bytes = fix::stored_zip(files);
   return wheel;
 }
 
@@ -191,7 +191,7 @@ void add_module(const PlacedLibrary& placed, EnvironmentLock& lock) {
   module.distribution = placed.distribution;
   module.module = path_basename(placed.inner);
   module.module.erase(std::min(module.module.find('.'), module.module.size()));
-  if (auto manifest = read_manifest(placed.path)) module.manifest = *std::move(manifest);
+  if (auto manifest = module::read_manifest(placed.path)) module.manifest = *std::move(manifest);
   lock.modules.push_back(std::move(module));
 }
 
@@ -213,7 +213,7 @@ EnvironmentLock lock_facts(const Snapshot& snapshot) {
 }
 
 LockedLibrary locked_library(const Host& host, const std::string& path) {
-  const Extension file = inspect_extension(host, path);
+  const Extension file = probes::inspect_extension(host, path);
   LockedLibrary library;
   library.size = file.size;
   library.state = file.file_state;
@@ -255,4 +255,4 @@ Result<void> lock_files(const Host& host, const Snapshot& snapshot, HashCache& c
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -12,7 +12,7 @@
 // What `env init` writes: a spec derived from the facts of an environment. Each method of Deriver
 // fills one group of fields; a fact that is missing leaves its field empty and puts the reason
 // into the notes.
-namespace scankit {
+namespace scankit::envspec {
 
 // The driver is the oldest one that the spec takes: code that this driver can load also loads on newer
 // ones. Without a lower bound in the spec, the driver stays unknown.
@@ -22,11 +22,11 @@ Result<Snapshot> machine_of_spec(const std::string& text, const std::string& nam
     return Error{Errc::NotFound, message("{} lists no GPU", name),
                  message("add the GPUs that it is for, such as gpus: [sm_90], or give them with --arch")};
   Snapshot machine;
-  TargetDescription described;
+  probes::TargetDescription described;
   described.gpus = spec.gpus;
   const std::string driver = spec.driver.least();
-  if (driver_version_problem(driver).empty()) described.driver = driver;
-  describe_target(described, machine);
+  if (probes::driver_version_problem(driver).empty()) described.driver = driver;
+  probes::describe_target(described, machine);
   if (described.driver.empty()) machine.driver.note = message("the spec sets no minimum driver");
   return machine;
 }
@@ -75,7 +75,7 @@ class Deriver {
   // CUDA is not known, the installed driver becomes the lower bound.
   void driver() {
     const auto cuda = Version::parse(facts_.cuda.value);
-    const auto least = cuda ? minimum_driver(*cuda) : std::nullopt;
+    const auto least = cuda ? knowledge::minimum_driver(*cuda) : std::nullopt;
     const Message here =
         facts_.driver.present() ? message("{} was found", facts_.driver.value) : facts_.driver.note;
     if (least) {
@@ -173,4 +173,4 @@ class Deriver {
 
 DerivedSpec derive_spec(const EnvironmentFacts& facts) { return Deriver(facts).take(); }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

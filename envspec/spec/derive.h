@@ -8,7 +8,7 @@
 #include "envspec/check/check.h"
 #include "envspec/spec/spec.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 // The machine that a spec is for, as `build --for` and `fix --for` want it: its GPUs, and the oldest driver
 // that it takes, so that the code is such as that driver reads. `name` is what messages call the file.
@@ -25,4 +25,4 @@ struct DerivedSpec {
 // not. What the facts do not tell is left out, and a note says why.
 DerivedSpec derive_spec(const EnvironmentFacts& facts);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

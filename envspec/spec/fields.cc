@@ -11,7 +11,7 @@
 
 // The table of fields and the forms of their values. spec.cc, the JSON Schema and the
 // README's table all come from it, so that a new field is one row here.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -37,8 +37,8 @@ std::string listed(const std::vector<std::string_view>& words) {
 // The file's text for a message: one line, and not long.
 std::string shown(const std::string& text) {
   constexpr std::size_t kMost = 60;
-  const std::string all = plain(text, false);
-  return all.size() <= kMost ? all : plain(text.substr(0, kMost), false) + "...";
+  const std::string all = report::plain(text, false);
+  return all.size() <= kMost ? all : report::plain(text.substr(0, kMost), false) + "...";
 }
 
 // The text of a scalar. A plain number is refused even though its text is known: other YAML readers
@@ -73,7 +73,8 @@ Error wrong_form(const std::string& name, const YamlNode& node, const std::strin
 Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
                     const std::vector<std::string>& known) {
   const auto near = nearest_word(key.text, known);
-  return {Errc::Malformed, message("{}: unknown field \"{}\"", yaml_place(name, key), plain(field, false)),
+  return {Errc::Malformed,
+          message("{}: unknown field \"{}\"", yaml_place(name, key), report::plain(field, false)),
           near.empty() ? message("valid here: {}", join(known)) : message("did you mean \"{}\"?", near)};
 }
 
@@ -310,4 +311,4 @@ std::string_view form_pattern(FieldForm form) {
   return "";
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -10,7 +10,7 @@
 #include "doctor/base/result.h"
 #include "envspec/spec/spec.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 // A small tree of YAML from a file that anybody may have written. It refuses what no spec needs and
 // what can make a small file large: aliases (and with them merge keys), tags, a second document, and
@@ -117,4 +117,4 @@ Result<void> read_field(const std::string& name, const YamlNode& node, const std
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -9,7 +9,7 @@
 // The version specifiers of PEP 440, without its arbitrary equality (===) and without epochs. The order
 // of two versions is pep440_order() of doctor/base/version.h; this file adds what each operator makes
 // of that order.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // Operators of two characters come first: the parser takes the first one that matches.
@@ -23,7 +23,7 @@ std::string_view without_spaces(std::string_view text) {
 
 Error no_range(std::string_view text) {
   return {
-      Errc::Malformed, message("\"{}\" is not a version range", plain(text, false)),
+      Errc::Malformed, message("\"{}\" is not a version range", report::plain(text, false)),
       message("write versions with ==, !=, >=, <=, >, < or ~= before them and commas between them, such as "
               "\">=2.11,<3\" or \"2.11.*\"")};
 }
@@ -139,4 +139,4 @@ std::optional<bool> VersionRange::contains(std::string_view version) const {
   return contains(*parsed);
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -7,7 +7,7 @@
 #include "envspec/spec/fields.h"
 #include "envspec/spec/spec.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 bool takes(const std::string& range, const std::string& version) {
@@ -82,4 +82,4 @@ TEST(VersionRange, RefusesWhatIsNoneAndTheSchemaToo) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

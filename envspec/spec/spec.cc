@@ -10,7 +10,7 @@
 
 // The table of fields.cc as a JSON Schema, as Markdown and as a parser of scankit.yaml.
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 using OrderedJson = nlohmann::ordered_json;
 
@@ -173,7 +173,7 @@ class SpecReader {
     if (node.kind != YamlNode::Kind::Map)
       return wrong(node, "extensions", say("expected names of modules with their fields below it"));
     for (std::size_t i = 0; i < node.keys.size(); ++i) {
-      const std::string path = "extensions." + plain(node.keys[i].text, false);
+      const std::string path = "extensions." + report::plain(node.keys[i].text, false);
       if (!is_module_name(node.keys[i].text))
         return wrong(node.keys[i], path, say("expected the name by which Python imports a module"));
       spec_.lines[path] = node.keys[i].line;
@@ -250,13 +250,13 @@ class Writer {
  public:
   explicit Writer(const SpecNotes& notes) : notes_(notes) {}
 
-  void comment(const std::string& text) { out_ += "# " + plain(text, false) + "\n"; }
+  void comment(const std::string& text) { out_ += "# " + report::plain(text, false) + "\n"; }
   void gap() { out_ += "\n"; }
   void line(std::size_t indent, const std::string& text, const std::string& remark) {
     std::string row = std::string(indent, ' ') + text;
     if (!remark.empty()) {
       row.append(row.size() < kColumn ? kColumn - row.size() : 1, ' ');
-      row += "# " + plain(remark, false);
+      row += "# " + report::plain(remark, false);
     }
     out_ += row + "\n";
   }
@@ -343,4 +343,4 @@ std::string spec_to_yaml(const Spec& spec, const SpecNotes& notes, const std::st
   return out.take();
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

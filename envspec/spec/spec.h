@@ -9,7 +9,7 @@
 #include "doctor/base/result.h"
 #include "doctor/base/version.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 // Which versions will do: clauses as in PEP 440 with commas between them,
 // each of which must hold. ">=2.11,<3", "==2.11.*", "~=2.11.1", "!=2.11.2";
@@ -95,4 +95,4 @@ using SpecNotes = std::map<std::string, std::string, std::less<>>;
 // editors check it against, relative to it; "" for none.
 std::string spec_to_yaml(const Spec& spec, const SpecNotes& notes, const std::string& schema);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

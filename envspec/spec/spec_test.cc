@@ -14,7 +14,7 @@
 #include "envspec/spec/derive.h"
 #include "envspec/spec/fields.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 EnvironmentFacts some_facts() {
@@ -297,4 +297,4 @@ TEST(Spec, SurvivesMutations) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::envspec

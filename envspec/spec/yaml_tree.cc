@@ -16,7 +16,7 @@
 
 // A tree built from the events of yaml-cpp's parser. yaml-cpp's own YAML::Node expands aliases and
 // silently keeps the last of two equal keys, so that it is not used.
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 std::string place(const std::string& name, std::size_t line, std::size_t column) {
@@ -131,10 +131,10 @@ class TreeBuilder : public YAML::EventHandler {
     if (key.kind != YamlNode::Kind::Scalar) refuse(mark, say("a key must be a word"), "");
     const auto [known, added] = level.lines.emplace(key.text, key.line);
     if (!added)
-      refuse(
-          mark,
-          say("\"{}\" occurs a second time; the first is on line {}", plain(key.text, false), known->second),
-          say("remove one of the two"));
+      refuse(mark,
+             say("\"{}\" occurs a second time; the first is on line {}", report::plain(key.text, false),
+                 known->second),
+             say("remove one of the two"));
   }
 
   const std::string& name_;
@@ -237,4 +237,4 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& name) {
   }
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

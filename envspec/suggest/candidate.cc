@@ -9,7 +9,7 @@
 #include "doctor/matrix/places.h"
 #include "envspec/spec/derive.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // A Python of which only the minor release is known meets a range that some patch of it meets.
@@ -32,7 +32,7 @@ std::string sms(const Archs& archs) {
 std::string pythons_of(const TorchRelease& torch) {
   std::string first, last;
   for (const std::string& python : known_target_pythons())
-    if (torch_has_wheels_for(torch.minor, python)) {
+    if (matrix::torch_has_wheels_for(torch.minor, python)) {
       if (first.empty()) first = python;
       last = python;
     }
@@ -41,9 +41,9 @@ std::string pythons_of(const TorchRelease& torch) {
 
 // The first drivers that run the build: of its CUDA's major release, and that read how its code is packed.
 Version oldest_driver(const TorchBuild& build) {
-  Version driver = minimum_driver(build.cuda).value_or(Version{});
+  Version driver = knowledge::minimum_driver(build.cuda).value_or(Version{});
   if (build.packing == "lz4") return driver;
-  const auto unpacks = driver_that_unpacks("zstd");
+  const auto unpacks = knowledge::driver_that_unpacks("zstd");
   return unpacks && *unpacks > driver ? *unpacks : driver;
 }
 
@@ -54,7 +54,7 @@ bool is_older(const Version& driver, Version needed) {
 }
 
 Message supported_by_driver(const SuggestRequest& request) {
-  const auto supported = cuda_of_driver(*request.driver);
+  const auto supported = knowledge::cuda_of_driver(*request.driver);
   return supported
              ? message("driver {} supports CUDA up to {}", request.driver_text, supported->cuda.major_minor())
              : message("driver {} is older than CUDA 10", request.driver_text);
@@ -106,7 +106,7 @@ class Judge {
   }
 
   void driver() {
-    const Version oldest = oldest_driver(*set_.build), of_cuda = *minimum_driver(set_.build->cuda);
+    const Version oldest = oldest_driver(*set_.build), of_cuda = *knowledge::minimum_driver(set_.build->cuda);
     set_.needs_driver = driver_text(oldest);
     if (!request_.driver) return;
     const unsigned major = set_.build->cuda.part(0);
@@ -124,7 +124,7 @@ class Judge {
                : message("how the code in torch {} is packed is not known", build_text()),
            message("drivers of {} or newer read it", driver_text(oldest))});
     for (const unsigned gpu : request_.gpus) driver_knows(gpu);
-    const auto supported = cuda_of_driver(*request_.driver);
+    const auto supported = knowledge::cuda_of_driver(*request_.driver);
     if (supported && !supported->or_newer && supported->cuda < set_.build->cuda)
       set_.notes.push_back(
           message("driver {} supports CUDA {}; a build with CUDA {} runs on it by minor-version "
@@ -136,7 +136,7 @@ class Judge {
   // From sm_100 on cubins are written in a way that older drivers refuse, whatever CUDA they are of.
   void driver_knows(unsigned gpu) {
     constexpr unsigned kCubinAbi = 8, kFirst = 100;
-    const auto drivers = drivers_of_cubin_abi(kCubinAbi, gpu);
+    const auto drivers = knowledge::drivers_of_cubin_abi(kCubinAbi, gpu);
     if (gpu < kFirst || !drivers || !is_older(*request_.driver, drivers->reads)) return;
     violate(wish_of(Wish::Kind::Driver), "gpu of driver",
             {supported_by_driver(request_),
@@ -229,7 +229,7 @@ std::vector<TorchCandidate> candidates_of(const SuggestRequest& request, const s
   for (const TorchRelease& torch : torch_releases())
     for (const TorchBuild& build : torch.builds)
       for (const std::string& python : known_target_pythons()) {
-        if (!torch_has_wheels_for(torch.minor, python)) continue;
+        if (!matrix::torch_has_wheels_for(torch.minor, python)) continue;
         TorchCandidate candidate;
         candidate.set.python = python;
         candidate.set.torch = &torch;
@@ -318,8 +318,8 @@ std::vector<Message> why_excluded(const PackageRow& row, const PackageRelease& r
 bool scankit_compiles_for(const SuggestRequest& request, const TorchBuild& build) {
   return std::ranges::all_of(request.gpus, [&](unsigned gpu) {
     const std::string arch = std::to_string(gpu);
-    return nvcc_knows_arch("12.9", arch).value_or(false) ||
-           (build.cuda.part(0) >= 13 && nvcc_knows_arch(build.cuda_text, arch).value_or(false));
+    return knowledge::nvcc_knows_arch("12.9", arch).value_or(false) ||
+           (build.cuda.part(0) >= 13 && knowledge::nvcc_knows_arch(build.cuda_text, arch).value_or(false));
   });
 }
 
@@ -442,4 +442,4 @@ PackagePlan plan_package(const SuggestRequest& request, const PackageWish& wish,
   return plan;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

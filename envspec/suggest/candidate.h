@@ -6,7 +6,7 @@
 
 #include "envspec/suggest/solve.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 // Why a candidate is none. `group`: violations of one group have one reason, and are told once.
 struct Violation {
@@ -33,4 +33,4 @@ std::vector<TorchCandidate> candidates_of(const SuggestRequest& request, const s
 // means that none is left; `chain` then says why.
 PackagePlan plan_package(const SuggestRequest& request, const PackageWish& wish, const SuggestedSet& set);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

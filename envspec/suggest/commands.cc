@@ -5,7 +5,7 @@
 
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -127,4 +127,4 @@ std::vector<std::string> commands_of(const SuggestedSet& set, const CommandReque
   return CommandWriter(set, request).all();
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

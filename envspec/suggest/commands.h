@@ -6,7 +6,7 @@
 
 #include "envspec/suggest/solve.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 // By what the environment is made.
 struct SuggestInstaller {
@@ -27,4 +27,4 @@ struct CommandRequest {
 // The commands that make the set, in their order, each as a shell takes it. The last one checks the result.
 std::vector<std::string> commands_of(const SuggestedSet& set, const CommandRequest& request);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

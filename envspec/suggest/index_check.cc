@@ -10,7 +10,7 @@
 #include "doctor/model/snapshot_variables.h"
 #include "envspec/index/index.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -28,7 +28,7 @@ std::string platform_of(const SuggestAnswer& answer, const SuggestedSet& set) {
 
 // uv resolves for a Python and a platform that are not those of this machine. Dependencies are resolved as well: what
 // they exclude is an answer of the index, too.
-Words uv_words(const Installer& uv, const SuggestAnswer& answer, const SuggestedSet& set,
+Words uv_words(const installer::Installer& uv, const SuggestAnswer& answer, const SuggestedSet& set,
                const std::string& folder) {
   Words argv = uv.program;
   for (const std::string& word :
@@ -44,7 +44,7 @@ Words uv_words(const Installer& uv, const SuggestAnswer& answer, const Suggested
 
 // `pip install --dry-run` before 25.3 downloads whole wheels, gigabytes of torch. `pip index versions` downloads none, but
 // knows no dependencies. It lists what fits the Python, without yanked releases.
-Words pip_words(const Installer& pip, const std::string& name, const SuggestedSet& set) {
+Words pip_words(const installer::Installer& pip, const std::string& name, const SuggestedSet& set) {
   Words argv = pip.program;
   for (const std::string& word :
        {std::string("--disable-pip-version-check"), std::string("--no-input"), std::string("index"),
@@ -85,12 +85,12 @@ class SetAsker {
       : check_(check), answer_(answer), end_(Clock::now() + check.deadline) {}
 
   IndexAnswer ask(const SuggestedSet& set) {
-    if (!set.build->on_index && check_.installer.kind != Installer::Kind::Uv)
+    if (!set.build->on_index && check_.installer.kind != installer::Installer::Kind::Uv)
       return {IndexAnswer::State::NotAsked,
               message("torch {}+{} is in PyTorch's archive, of which only uv can be asked", set.torch_version,
                       set.build->backend()),
               {}};
-    if (check_.installer.kind == Installer::Kind::Pip) return ask_pip_for(set);
+    if (check_.installer.kind == installer::Installer::Kind::Pip) return ask_pip_for(set);
     IndexAnswer wheels = resolve(set);
     if (wheels.state != IndexAnswer::State::Confirmed) return wheels;
     for (const PackagePlan& plan : set.packages)
@@ -196,10 +196,11 @@ class SetAsker {
 
 }  // namespace
 
-Installer index_installer_for(const Host& host, const Snapshot& machine) {
+installer::Installer index_installer_for(const Host& host, const Snapshot& machine) {
   const std::string uv = installers_of(machine).uv;
-  if (uv.empty() || pip_has_its_own_index(host, machine.python.value)) return downloader_of(host, machine);
-  return {.kind = Installer::Kind::Uv, .program = {uv}, .why = say("uv is on PATH")};
+  if (uv.empty() || pip_has_its_own_index(host, machine.python.value))
+    return installer::downloader_of(host, machine);
+  return {.kind = installer::Installer::Kind::Uv, .program = {uv}, .why = say("uv is on PATH")};
 }
 
 std::vector<std::string> requirements_of(const SuggestedSet& set) {
@@ -240,4 +241,4 @@ void check_index(const IndexCheck& check, std::size_t wanted, SuggestAnswer& ans
   answer.suggestion.sets = std::move(kept);
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

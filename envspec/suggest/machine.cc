@@ -13,7 +13,7 @@
 #include "doctor/probes/target/target.h"
 #include "envspec/check/check.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 // Of "sm_90" or "90"; 0 for anything else.
@@ -182,11 +182,13 @@ SuggestInstaller installer_for(const Host& host, const Snapshot& machine) {
   const std::string conda = here.conda;
   if (machine.python.present() && machine.python.value.kind == "conda" && !conda.empty())
     return {SuggestInstaller::Kind::Conda, conda};
-  const Installer found = downloader_of(host, machine);
+  const installer::Installer found = installer::downloader_of(host, machine);
   if (!here.uv.empty()) return {SuggestInstaller::Kind::Uv, "uv"};
-  if (found.kind == Installer::Kind::Uv) return {SuggestInstaller::Kind::Uv, found.program.front()};
-  if (found.kind == Installer::Kind::Pip || conda.empty()) return {SuggestInstaller::Kind::Pip, ""};
+  if (found.kind == installer::Installer::Kind::Uv)
+    return {SuggestInstaller::Kind::Uv, found.program.front()};
+  if (found.kind == installer::Installer::Kind::Pip || conda.empty())
+    return {SuggestInstaller::Kind::Pip, ""};
   return {SuggestInstaller::Kind::Conda, conda};
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -9,7 +9,7 @@
 #include "envspec/suggest/commands.h"
 #include "envspec/suggest/solve.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 // What the user described; "" or empty for what is taken from the machine.
 struct DescribedTarget {
@@ -40,4 +40,4 @@ void add_spec(const Spec& spec, SuggestTarget& target);
 // on PATH, else pip, else conda. `python`: the minor release that a venv needs.
 SuggestInstaller installer_for(const Host& host, const Snapshot& machine);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -12,7 +12,7 @@
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/text.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using SuggestJson = nlohmann::ordered_json;
@@ -72,12 +72,12 @@ std::string verdict_line(const SuggestAnswer& answer) {
   return say("these fit together: {}", title_of(found.sets.front()));
 }
 
-const Mark& mark_of(const SuggestAnswer& answer) {
-  if (exit_status_of(answer) == kExitClean) return kGood;
-  return exit_status_of(answer) == kExitFindings ? kError : kUnknown;
+const report::Mark& mark_of(const SuggestAnswer& answer) {
+  if (exit_status_of(answer) == kExitClean) return report::kGood;
+  return exit_status_of(answer) == kExitFindings ? report::kError : report::kUnknown;
 }
 
-void print_one_set(Page& page, const SuggestAnswer& answer, std::size_t place) {
+void print_one_set(report::Page& page, const SuggestAnswer& answer, std::size_t place) {
   const SuggestedSet& set = answer.suggestion.sets[place];
   for (const PackagePlan& plan : set.packages) {
     page.line(2, how_text(plan));
@@ -99,7 +99,7 @@ void print_one_set(Page& page, const SuggestAnswer& answer, std::size_t place) {
   for (const std::string& command : commands_of(set, answer.commands)) page.verbatim(4, command);
 }
 
-void print_changes(Page& page, const SuggestAnswer& answer) {
+void print_changes(report::Page& page, const SuggestAnswer& answer) {
   for (const SmallestChange& change : answer.suggestion.changes)
     page.line(2, say("would fit with {}: {}", tr(change.text), title_of(change.set)));
   if (answer.suggestion.changes.empty() && answer.suggestion.unknown_gpus.empty() &&
@@ -107,8 +107,8 @@ void print_changes(Page& page, const SuggestAnswer& answer) {
     page.line(2, say("no single change is enough: change two of them"));
 }
 
-std::string suggest_text(const SuggestAnswer& answer, const TextStyle& style) {
-  Page page(style);
+std::string suggest_text(const SuggestAnswer& answer, const report::TextStyle& style) {
+  report::Page page(style);
   const Suggestion& found = answer.suggestion;
   page.marked(0, mark_of(answer), "", verdict_line(answer));
   print_changes(page, answer);
@@ -148,9 +148,12 @@ SuggestJson chain_json(const std::vector<Message>& chain) {
 }
 
 SuggestJson package_json(const PackagePlan& plan) {
-  return {
-      {"name", plan.name},         {"version", or_null(plan.version)}, {"module", or_null(plan.module)},
-      {"how", how_word(plan.how)}, {"why", english(plan.why)},         {"no_wheel", chain_json(plan.chain)}};
+  return {{"name", plan.name},
+          {"version", report::or_null(plan.version)},
+          {"module", report::or_null(plan.module)},
+          {"how", how_word(plan.how)},
+          {"why", english(plan.why)},
+          {"no_wheel", chain_json(plan.chain)}};
 }
 
 std::string_view state_word(IndexAnswer::State state) {
@@ -172,7 +175,7 @@ SuggestJson set_json(const SuggestAnswer& answer, const SuggestedSet& set, const
           {"notes", chain_json(set.notes)},
           {"index",
            {{"state", state_word(index == nullptr ? IndexAnswer::State::NotAsked : index->state)},
-            {"why", or_null(index == nullptr ? std::string() : english(index->why))},
+            {"why", report::or_null(index == nullptr ? std::string() : english(index->why))},
             {"notes", index == nullptr ? SuggestJson::array() : chain_json(index->notes)}}},
           {"commands", commands_of(set, answer.commands)}};
 }
@@ -193,9 +196,9 @@ SuggestJson target_json(const SuggestTarget& target) {
   SuggestJson packages = SuggestJson::array();
   for (const PackageWish& wish : target.request.packages) packages.push_back(wish.text);
   return {{"gpus", std::move(gpus)},
-          {"driver", or_null(target.request.driver_text)},
-          {"glibc", or_null(target.request.glibc)},
-          {"python", or_null(target.request.python_text)},
+          {"driver", report::or_null(target.request.driver_text)},
+          {"glibc", report::or_null(target.request.glibc)},
+          {"python", report::or_null(target.request.python_text)},
           {"packages", std::move(packages)},
           {"notes", chain_json(target.notes)}};
 }
@@ -239,16 +242,16 @@ int exit_status_of(const SuggestAnswer& answer) {
   return answer.target.unknown ? kExitInconclusive : kExitClean;
 }
 
-Views suggest_views(const SuggestAnswer& answer) {
-  return {.text = [&answer](const TextStyle& style) { return suggest_text(answer, style); },
+report::Views suggest_views(const SuggestAnswer& answer) {
+  return {.text = [&answer](const report::TextStyle& style) { return suggest_text(answer, style); },
           .json = [&answer] { return suggest_json(answer); },
           .document =
               [&answer] {
-                return Document{.command = "env suggest",
-                                .verdict_word = std::string(verdict_word(answer)),
-                                .verdict = verdict_line(answer),
-                                .exit_status = exit_status_of(answer),
-                                .tool_version = kToolVersion};
+                return report::Document{.command = "env suggest",
+                                        .verdict_word = std::string(verdict_word(answer)),
+                                        .verdict = verdict_line(answer),
+                                        .exit_status = exit_status_of(answer),
+                                        .tool_version = kToolVersion};
               }};
 }
 
@@ -282,4 +285,4 @@ DerivedSpec spec_of(const SuggestAnswer& answer, const SuggestedSet& set) {
   return derived;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

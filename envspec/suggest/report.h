@@ -11,7 +11,7 @@
 #include "envspec/suggest/machine.h"
 #include "envspec/suggest/solve.h"
 
-namespace scankit {
+namespace scankit::envspec {
 
 // What an index said of a set.
 struct IndexAnswer {
@@ -32,9 +32,9 @@ struct SuggestAnswer {
 };
 
 int exit_status_of(const SuggestAnswer& answer);
-Views suggest_views(const SuggestAnswer& answer);
+report::Views suggest_views(const SuggestAnswer& answer);
 
 // The set as a spec: its Python, torch and modules. For `env create --spec`.
 DerivedSpec spec_of(const SuggestAnswer& answer, const SuggestedSet& set);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

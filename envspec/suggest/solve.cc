@@ -12,7 +12,7 @@
 #include "doctor/matrix/places.h"
 #include "envspec/suggest/candidate.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 constexpr std::size_t kSets = 6;  // in JSON; people see the first three
@@ -232,7 +232,7 @@ std::vector<SmallestChange> changes_of(const std::vector<TorchCandidate>& candid
 }  // namespace
 
 Result<PackageWish> parse_package_wish(const std::string& text) {
-  const std::string name = required_name(text);
+  const std::string name = installer::required_name(text);
   const auto begin = text.find_first_of("=<>!~");
   const std::string rest = begin == std::string::npos ? "" : text.substr(begin);
   const std::string written(trimmed(text.substr(0, begin)));
@@ -273,4 +273,4 @@ Suggestion suggest(const SuggestRequest& request) {
   return suggestion;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -12,7 +12,7 @@
 
 // The constraint layer of `scankit env suggest`: every build of torch with every Python is compared with what is wished
 // and what the machine is, by the tables alone. Pure: nothing is asked, read or run.
-namespace scankit {
+namespace scankit::envspec {
 
 // One thing that must be met, and where it comes from. Numbered: a conflict names them.
 struct Wish {
@@ -99,4 +99,4 @@ struct Suggestion {
 };
 Suggestion suggest(const SuggestRequest& request);
 
-}  // namespace scankit
+}  // namespace scankit::envspec

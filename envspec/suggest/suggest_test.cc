@@ -14,7 +14,7 @@
 #include "envspec/suggest/report.h"
 #include "envspec/suggest/solve.h"
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -90,7 +90,7 @@ TEST(Suggest, OffersOnlyWhatTheTablesAllow) {
   for (const auto& machine : machines) {
     const SuggestRequest request = request_of(machine);
     for (const SuggestedSet& set : suggest(request).sets) {
-      EXPECT_TRUE(torch_has_wheels_for(set.torch->minor, set.python));
+      EXPECT_TRUE(matrix::torch_has_wheels_for(set.torch->minor, set.python));
       for (const unsigned gpu : request.gpus)
         EXPECT_TRUE(has_code_for(set.build->archs, gpu) || has_ptx_for(set.build->ptx, gpu)) << gpu;
       if (!request.glibc.empty()) {
@@ -98,7 +98,7 @@ TEST(Suggest, OffersOnlyWhatTheTablesAllow) {
       }
       // Where the driver is known to its last number.
       if (request.driver && request.driver->release.size() > 2) {
-        EXPECT_GE(*request.driver, *minimum_driver(set.build->cuda));
+        EXPECT_GE(*request.driver, *knowledge::minimum_driver(set.build->cuda));
       }
     }
   }
@@ -111,12 +111,12 @@ TEST(Suggest, TablesAreWhole) {
     for (const TorchBuild& build : torch.builds) {
       EXPECT_TRUE(std::ranges::is_sorted(build.archs)) << torch.minor << build.cuda_text;
       EXPECT_FALSE(build.archs.empty() || build.source.empty() || build.glibc.empty());
-      EXPECT_TRUE(minimum_driver(build.cuda)) << build.cuda_text;
+      EXPECT_TRUE(knowledge::minimum_driver(build.cuda)) << build.cuda_text;
       const Texts packings = {"lz4", "zstd", "unknown"};
       EXPECT_NE(std::ranges::find(packings, build.packing), packings.end());
       // A compiler makes code only for GPUs that it knows.
       for (const unsigned arch : build.archs)
-        EXPECT_TRUE(nvcc_knows_arch(build.cuda_text, std::to_string(arch)).value_or(false))
+        EXPECT_TRUE(knowledge::nvcc_knows_arch(build.cuda_text, std::to_string(arch)).value_or(false))
             << torch.minor << " " << build.cuda_text << " sm_" << arch;
     }
   }
@@ -205,4 +205,4 @@ TEST(SuggestCommands, NameNoHost) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -12,7 +12,7 @@
 extern "C" const char scankit_suggest_torch_builds[], scankit_suggest_torch_builds_end[];
 extern "C" const char scankit_suggest_packages[], scankit_suggest_packages_end[];
 
-namespace scankit {
+namespace scankit::envspec {
 namespace {
 
 std::string text(const YAML::Node& row, const char* key) {
@@ -110,7 +110,7 @@ bool has_ptx_for(const std::optional<unsigned>& ptx, unsigned gpu) { return ptx 
 
 bool is_known_gpu(unsigned gpu) {
   // Any release answers for a GPU that is in the table, if only that it does not know it.
-  return nvcc_knows_arch("12.9", std::to_string(gpu)).has_value();
+  return knowledge::nvcc_knows_arch("12.9", std::to_string(gpu)).has_value();
 }
 
 const std::vector<std::string>& known_target_pythons() {
@@ -120,7 +120,7 @@ const std::vector<std::string>& known_target_pythons() {
     for (unsigned minor = kOldest; minor <= kNewest; ++minor) {
       const std::string python = "3." + std::to_string(minor);
       const auto has_wheels = [&](const TorchRelease& release) {
-        return torch_has_wheels_for(release.minor, python);
+        return matrix::torch_has_wheels_for(release.minor, python);
       };
       if (std::ranges::any_of(torch_releases(), has_wheels)) known.push_back(python);
     }
@@ -129,4 +129,4 @@ const std::vector<std::string>& known_target_pythons() {
   return pythons;
 }
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -10,7 +10,7 @@
 // What an index cannot tell: which builds of torch exist, what each contains and needs, and where the compiled
 // modules of mamba-ssm and causal-conv1d come from (torch_builds.yaml, packages.yaml). A key that is in no row is
 // unknown, never the nearest row.
-namespace scankit {
+namespace scankit::envspec {
 
 // GPUs are compute capabilities without the dot: 90, 120.
 using Archs = std::vector<unsigned>;
@@ -69,4 +69,4 @@ bool is_known_gpu(unsigned gpu);
 // "3.10" to "3.15" in the order of versions, for which any torch of the table has wheels.
 const std::vector<std::string>& known_target_pythons();
 
-}  // namespace scankit
+}  // namespace scankit::envspec

@@ -136,9 +136,9 @@ Result<std::vector<KernelQuestion>> read_cubins(const std::string& module, const
     for (KernelUse& use : uses) {
       const std::string cubin = cubin_of(file.get(), *index, use.unit, sm);
       if (cubin.empty()) continue;
-      SCANKIT_TRY(const auto kernels, cubin_kernels(cubin));
+      SCANKIT_TRY(const auto kernels, elf::cubin_kernels(cubin));
       const auto kernel = std::find_if(kernels.begin(), kernels.end(),
-                                       [&](const CubinKernel& k) { return k.name == use.name; });
+                                       [&](const elf::CubinKernel& k) { return k.name == use.name; });
       if (kernel == kernels.end()) continue;  // another release's module
       use.registers = kernel->registers;
       use.stack_bytes = kernel->stack_bytes;

@@ -114,7 +114,7 @@ TEST(KernelUse, OccupancyAndWavesComeOfTheDriversAnswer) {
   EXPECT_NE(text.find("12.5 %  fwd"), std::string::npos) << text;
   EXPECT_NE(json_report(v).find("\"bank_conflicts\": 0.125"), std::string::npos);
   EXPECT_NE(json_report(v).find("\"blocks_per_multiprocessor\": 4"), std::string::npos);
-  EXPECT_NE(render("html", validation_views(v, 0)).find("<td>25.00 %</td>"), std::string::npos);
+  EXPECT_NE(report::render("html", validation_views(v, 0)).find("<td>25.00 %</td>"), std::string::npos);
 }
 
 }  // namespace

@@ -10,15 +10,15 @@ namespace scankit::validate {
 
 // What a validation shows; nothing here judges. For people: what was run, how near each result comes to its bound, and every
 // failure with the command that reproduces it. With style.quiet, the verdict alone.
-std::string text_report(const Validation& validation, const TextStyle& style);
+std::string text_report(const Validation& validation, const report::TextStyle& style);
 // The part of it that tells how fast the module is.
 std::string speed_text(const Validation& validation);
 // For programs; schema/validate-1.json describes it.
 std::string json_report(const Validation& validation);
 // For everything else.
-Document validation_document(const Validation& validation, int exit_status);
+report::Document validation_document(const Validation& validation, int exit_status);
 // `validation` must outlive the views.
-Views validation_views(const Validation& validation, int exit_status);
+report::Views validation_views(const Validation& validation, int exit_status);
 
 // "PASSED: the results of selective_scan_cuda are correct (quick, 8.2 s)".
 std::string verdict_line(const Validation& validation);
@@ -32,8 +32,8 @@ std::string name_of(const Timing& timing);
 double milliseconds(const Timing& timing);  // the module's median; NaN where it was not timed
 
 // One point for each case: the share of its bound that its worst result used.
-Plot error_plot(const Validation& validation);
+report::Plot error_plot(const Validation& validation);
 // Rooflines, bars of all shapes, and time by length; empty where nothing was timed.
-std::vector<Block> speed_figures(const Validation& validation);
+std::vector<report::Block> speed_figures(const Validation& validation);
 
 }  // namespace scankit::validate

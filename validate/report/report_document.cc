@@ -31,7 +31,7 @@ std::string title_of(const CaseResult& c) {
   return c.state == CaseState::Hung ? say("a call did not return") : say("the process crashed");
 }
 
-Problem problem_of(const CaseResult& c, const Validation& v) {
+report::Problem problem_of(const CaseResult& c, const Validation& v) {
   return {.rule = rule_of(c),
           .title = title_of(c),
           .subject = c.device + " " + c.id,
@@ -40,8 +40,8 @@ Problem problem_of(const CaseResult& c, const Validation& v) {
 }
 
 // In the order of judge(): the module, its cases, then the baseline.
-std::vector<Problem> problems_of(const Validation& v) {
-  std::vector<Problem> problems;
+std::vector<report::Problem> problems_of(const Validation& v) {
+  std::vector<report::Problem> problems;
   if (cannot_be_used(v))
     problems.push_back({.rule = "module_unusable",
                         .title = say("the module cannot be used"),
@@ -61,20 +61,20 @@ std::vector<Problem> problems_of(const Validation& v) {
 }
 
 // What the other module of --against gets wrong, which is no part of the verdict, and what was not run.
-Table cases_table(const std::vector<CaseResult>& cases, bool (*wanted)(CaseState)) {
-  Table table{{say("case"), say("reason")}, {}};
+report::Table cases_table(const std::vector<CaseResult>& cases, bool (*wanted)(CaseState)) {
+  report::Table table{{say("case"), say("reason")}, {}};
   for (const CaseResult& c : cases)
     if (wanted(c.state))
-      table.rows.push_back(
-          {as_code(c.device + " " + c.id), as_text(c.reasons.empty() ? "" : c.reasons.front())});
+      table.rows.push_back({report::as_code(c.device + " " + c.id),
+                            report::as_text(c.reasons.empty() ? "" : c.reasons.front())});
   return table;
 }
 
 // What each launched kernel takes of the GPU. "?" where the driver was not asked.
-Table kernels_table(const Validation& v) {
-  Table table{{say("kernel"), say("registers"), say("stack"), say("shared"), say("threads"), say("blocks/SM"),
-               say("occupancy"), say("waves"), say("bank conflicts"), say("of")},
-              {}};
+report::Table kernels_table(const Validation& v) {
+  report::Table table{{say("kernel"), say("registers"), say("stack"), say("shared"), say("threads"),
+                       say("blocks/SM"), say("occupancy"), say("waves"), say("bank conflicts"), say("of")},
+                      {}};
   for (const KernelUse& k : v.kernels) {
     const Fit fit = fit_of(k, v);
     const std::string cells[] = {k.unit + " " + k.name,
@@ -87,8 +87,8 @@ Table kernels_table(const Validation& v) {
                                  fit.known ? fmt::format("{:.2f}", fit.waves) : "?",
                                  k.bank_conflicts ? fmt::format("{:.2f} %", 100 * *k.bank_conflicts) : "-",
                                  k.of};
-    std::vector<Spans> row;
-    for (const std::string& cell : cells) row.push_back(as_text(cell));
+    std::vector<report::Spans> row;
+    for (const std::string& cell : cells) row.push_back(report::as_text(cell));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -110,37 +110,39 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Validation& v) {
   return facts;
 }
 
-void add_table(std::vector<Block>& blocks, std::string title, Table table) {
-  if (!table.rows.empty()) blocks.push_back(PageSection{std::move(title), {std::move(table)}});
+void add_table(std::vector<report::Block>& blocks, std::string title, report::Table table) {
+  if (!table.rows.empty()) blocks.push_back(report::PageSection{std::move(title), {std::move(table)}});
 }
 
 // One bar for each device.
-void add_bars(std::vector<Block>& blocks, const Validation& v) {
+void add_bars(std::vector<report::Block>& blocks, const Validation& v) {
   std::map<std::string, std::array<std::size_t, 3>> counts;  // passed, failed, not run
   for (const CaseResult& c : v.cases)
     ++counts[c.device][c.state == CaseState::Passed ? 0 : c.state == CaseState::NotRun ? 2 : 1];
   for (const auto& [device, n] : counts) {
     const std::size_t all = n[0] + n[1] + n[2];
-    blocks.push_back(Bar{say_n(all, "{}: {} case", "{}: {} cases", device, all),
-                         {{say("failed"), Tone::Error, n[1]},
-                          {say("not run"), Tone::Unknown, n[2]},
-                          {say("passed"), Tone::Good, n[0]}}});
+    blocks.push_back(report::Bar{say_n(all, "{}: {} case", "{}: {} cases", device, all),
+                                 {{say("failed"), report::Tone::Error, n[1]},
+                                  {say("not run"), report::Tone::Unknown, n[2]},
+                                  {say("passed"), report::Tone::Good, n[0]}}});
   }
 }
 
-std::vector<Block> blocks_of(const Validation& v, std::size_t problems) {
-  std::vector<Block> blocks;
+std::vector<report::Block> blocks_of(const Validation& v, std::size_t problems) {
+  std::vector<report::Block> blocks;
   add_bars(blocks, v);
-  Table facts{{say("item"), say("value")}, {}};
-  for (const auto& [name, value] : facts_of(v)) facts.rows.push_back({as_text(name), as_code(value)});
-  blocks.push_back(PageSection{say("Looked at"), {std::move(facts)}, Fold::FoldedInMarkdown});
-  if (problems > 0) blocks.push_back(PageSection{say("Failed"), {Problems{0, problems}}});
+  report::Table facts{{say("item"), say("value")}, {}};
+  for (const auto& [name, value] : facts_of(v))
+    facts.rows.push_back({report::as_text(name), report::as_code(value)});
+  blocks.push_back(report::PageSection{say("Looked at"), {std::move(facts)}, report::Fold::FoldedInMarkdown});
+  if (problems > 0) blocks.push_back(report::PageSection{say("Failed"), {report::Problems{0, problems}}});
   add_table(blocks, say("Not run"), cases_table(v.cases, [](CaseState s) { return s == CaseState::NotRun; }));
-  PageSection correctness{say("Correctness"), {}};
-  if (Plot plot = error_plot(v); !plot.points.empty()) correctness.blocks.push_back(std::move(plot));
+  report::PageSection correctness{say("Correctness"), {}};
+  if (report::Plot plot = error_plot(v); !plot.points.empty()) correctness.blocks.push_back(std::move(plot));
   blocks.push_back(std::move(correctness));
-  PageSection speed{say("Speed"), speed_figures(v)};
-  if (Table kernels = kernels_table(v); !kernels.rows.empty()) speed.blocks.push_back(std::move(kernels));
+  report::PageSection speed{say("Speed"), speed_figures(v)};
+  if (report::Table kernels = kernels_table(v); !kernels.rows.empty())
+    speed.blocks.push_back(std::move(kernels));
   blocks.push_back(std::move(speed));
   add_table(blocks, say("What {} gets wrong", v.against), cases_table(v.against_cases, [](CaseState s) {
               return s != CaseState::NotRun && s != CaseState::Passed;
@@ -156,12 +158,12 @@ std::string group_of(std::string device) {
 
 // A wrong result is a failure, and a lost process an error. A case that was not run is skipped, which CI servers show neither
 // green nor red.
-Test test_of(const CaseResult& c) {
-  Test test{.group = group_of(c.device), .name = c.id};
+report::Test test_of(const CaseResult& c) {
+  report::Test test{.group = group_of(c.device), .name = c.id};
   if (c.state == CaseState::Passed) return test;
-  test.state = c.state == CaseState::NotRun   ? TestState::Skipped
-               : c.state == CaseState::Failed ? TestState::Failed
-                                              : TestState::Error;
+  test.state = c.state == CaseState::NotRun   ? report::TestState::Skipped
+               : c.state == CaseState::Failed ? report::TestState::Failed
+                                              : report::TestState::Error;
   test.type = rule_of(c);
   test.message = c.reasons.empty() ? say("not run") : c.reasons.front();
   if (c.state != CaseState::NotRun) test.details = c.reasons;
@@ -170,14 +172,14 @@ Test test_of(const CaseResult& c) {
 
 // One suite for each device, and further ones for speed, the module and the run where there is something to say. A module that
 // cannot be used has no cases; without its suite the report would be empty and look green.
-std::vector<Suite> suites_of(const Validation& v) {
-  std::map<std::string, Suite> suites;
+std::vector<report::Suite> suites_of(const Validation& v) {
+  std::map<std::string, report::Suite> suites;
   for (const CaseResult& c : v.cases) suites[c.device].tests.push_back(test_of(c));
   for (const AgainstBaseline& c : v.compared) {
     const Timing& t = v.timings[c.timing];
-    Test test{.group = group_of("speed." + t.device), .name = shape_name(t)};
+    report::Test test{.group = group_of("speed." + t.device), .name = shape_name(t)};
     if (c.regressed) {
-      test.state = TestState::Failed;
+      test.state = report::TestState::Failed;
       test.type = "slower";
       test.message = say("at least {:.3f} times as long as in the baseline", c.low);
     }
@@ -186,17 +188,17 @@ std::vector<Suite> suites_of(const Validation& v) {
   if (cannot_be_used(v))
     suites["module"].tests.push_back({.group = group_of("module"),
                                       .name = v.module,
-                                      .state = TestState::Failed,
+                                      .state = report::TestState::Failed,
                                       .type = "module",
                                       .message = v.module_message});
   const std::string open = !v.blocked.empty() ? v.blocked : v.baseline_problem;
   if (!open.empty() && !cannot_be_used(v))
     suites["run"].tests.push_back({.group = group_of("run"),
                                    .name = "completed",
-                                   .state = TestState::Error,
+                                   .state = report::TestState::Error,
                                    .type = "not_completed",
                                    .message = open});
-  std::vector<Suite> list;
+  std::vector<report::Suite> list;
   for (auto& [name, suite] : suites) {
     suite.name = name;
     list.push_back(std::move(suite));
@@ -226,32 +228,32 @@ std::string word(Verdict verdict) {
 }
 
 // Cases are counted; each timed pass is a series, in seconds as Prometheus has durations.
-std::vector<Metric> metrics_of(const Validation& v, int exit_status) {
-  Metric verdicts{"verdict", "1 for the current verdict", {}};
+std::vector<report::Metric> metrics_of(const Validation& v, int exit_status) {
+  report::Metric verdicts{"verdict", "1 for the current verdict", {}};
   for (const Verdict verdict : {Verdict::Passed, Verdict::Failed, Verdict::Inconclusive})
     verdicts.samples.push_back({{{"verdict", word(verdict)}}, v.verdict == verdict ? "1" : "0"});
   std::map<std::pair<std::string, std::string>, std::size_t> counts;
   for (const CaseResult& c : v.cases) ++counts[{c.device, word(c.state)}];
-  Metric cases{"validation_cases", "Cases by device and by what they came to", {}};
+  report::Metric cases{"validation_cases", "Cases by device and by what they came to", {}};
   for (const auto& [key, n] : counts)
     cases.samples.push_back({{{"device", key.first}, {"state", key.second}}, std::to_string(n)});
-  Metric times{"validation_seconds", "Median time of a pass of the module", {}};
+  report::Metric times{"validation_seconds", "Median time of a pass of the module", {}};
   for (const Timing& t : v.timings)
     if (const double ms = milliseconds(t); ms > 0) {
       const std::string seconds = fmt::format("{:.6g}", ms * 1e-3);
       times.samples.push_back({{{"device", t.device}, {"pass", shape_name(t)}}, seconds});
     }
-  Metric info{
+  report::Metric info{
       "info",
       "What was validated",
       {{{{"version", kToolVersion}, {"module", v.module}, {"torch", v.torch_version}, {"gpu", v.gpu}}, "1"}}};
-  return {exit_status_metric(exit_status), std::move(verdicts), std::move(cases), std::move(times),
+  return {report::exit_status_metric(exit_status), std::move(verdicts), std::move(cases), std::move(times),
           std::move(info)};
 }
 
-Tone tone_of(Verdict verdict) {
-  if (verdict == Verdict::Passed) return Tone::Good;
-  return verdict == Verdict::Failed ? Tone::Error : Tone::Unknown;
+report::Tone tone_of(Verdict verdict) {
+  if (verdict == Verdict::Passed) return report::Tone::Good;
+  return verdict == Verdict::Failed ? report::Tone::Error : report::Tone::Unknown;
 }
 
 // What comes between the verdict and the details.
@@ -266,19 +268,19 @@ std::vector<std::string> lead_of(const Validation& v) {
 
 }  // namespace
 
-Document validation_document(const Validation& v, int exit_status) {
-  Document document{.command = "validate",
-                    .verdict_word = word(v.verdict),
-                    .verdict = verdict_line(v),
-                    .tone = tone_of(v.verdict),
-                    .exit_status = exit_status,
-                    .lead = lead_of(v),
-                    .facts = facts_of(v),
-                    .problems = problems_of(v),
-                    .suites = suites_of(v),
-                    .metrics = metrics_of(v, exit_status),
-                    .environment = v.python,
-                    .tool_version = kToolVersion};
+report::Document validation_document(const Validation& v, int exit_status) {
+  report::Document document{.command = "validate",
+                            .verdict_word = word(v.verdict),
+                            .verdict = verdict_line(v),
+                            .tone = tone_of(v.verdict),
+                            .exit_status = exit_status,
+                            .lead = lead_of(v),
+                            .facts = facts_of(v),
+                            .problems = problems_of(v),
+                            .suites = suites_of(v),
+                            .metrics = metrics_of(v, exit_status),
+                            .environment = v.python,
+                            .tool_version = kToolVersion};
   document.blocks = blocks_of(v, document.problems.size());
   for (const std::string& why : {v.blocked, v.baseline_problem})
     if (!why.empty())
@@ -286,8 +288,8 @@ Document validation_document(const Validation& v, int exit_status) {
   return document;
 }
 
-Views validation_views(const Validation& v, int exit_status) {
-  return {.text = [&v](const TextStyle& style) { return text_report(v, style); },
+report::Views validation_views(const Validation& v, int exit_status) {
+  return {.text = [&v](const report::TextStyle& style) { return text_report(v, style); },
           .json = [&v] { return json_report(v); },
           .document = [&v, exit_status] { return validation_document(v, exit_status); }};
 }

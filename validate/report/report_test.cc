@@ -76,21 +76,22 @@ TEST(ValidateReport, EveryFormatNamesTheFailedCase) {
   Validation v = failed_run();
   v.cases[1].state = CaseState::Crashed;
   v.module = "<script>";
-  for (const std::string_view format : report_formats()) {
-    const std::string text = render(format, validation_views(v, 6));
+  for (const std::string_view format : report::report_formats()) {
+    const std::string text = report::render(format, validation_views(v, 6));
     EXPECT_NE(text.find(format == "prometheus" ? "state=\"crashed\"} 1" : "q002"), std::string::npos)
         << format;
     if (format == "html" || format == "junit") {
       EXPECT_EQ(text.find("<script>"), std::string::npos) << format;
     }
   }
-  const std::string junit = render("junit", validation_views(v, 6));
+  const std::string junit = report::render("junit", validation_views(v, 6));
   EXPECT_NE(junit.find("tests=\"3\" failures=\"2\" errors=\"1\""), std::string::npos) << junit;
-  const auto run = nlohmann::json::parse(render("sarif", validation_views(v, 6)))["runs"][0];
+  const auto run = nlohmann::json::parse(report::render("sarif", validation_views(v, 6)))["runs"][0];
   EXPECT_EQ(run["results"].size(), 3u);
   EXPECT_EQ(run["results"][1]["ruleId"], "crashed");
   EXPECT_EQ(run["invocations"][0]["exitCode"], 6);
-  EXPECT_NE(render("github", validation_views(v, 6)).find("::error title=scankit%3A wrong_result::cpu q000"),
+  EXPECT_NE(report::render("github", validation_views(v, 6))
+                .find("::error title=scankit%3A wrong_result::cpu q000"),
             std::string::npos);
 }
 

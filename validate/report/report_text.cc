@@ -219,19 +219,19 @@ std::string whole_text(const Validation& v) {
     text += "\n" + say("FAILED {}", v.module_message) + "\n";
   for (const std::string& note : v.notes) text += say("note: {}", note) + "\n";
   if (!v.blocked.empty()) text += say("not completed: {}", v.blocked) + "\n";
-  Legend legend;  // the module's directory is in most lines of a failure
+  report::Legend legend;  // the module's directory is in most lines of a failure
   if (!v.module_file.empty()) legend.offer("SITE", path_dirname(v.module_file));
-  text =
-      with_legend(legend, text, [](const std::string& line) { return line.find("scankit ") != line.npos; });
+  text = report::with_legend(legend, text,
+                             [](const std::string& line) { return line.find("scankit ") != line.npos; });
   return text + "\n" + verdict_line(v) + "\n";
 }
 
 }  // namespace
 
-std::string text_report(const Validation& v, const TextStyle& style) {
+std::string text_report(const Validation& v, const report::TextStyle& style) {
   std::istringstream lines(style.quiet ? verdict_line(v) : whole_text(v));
   std::string out;
-  for (std::string line; std::getline(lines, line);) out += plain(line, style.ascii) + "\n";
+  for (std::string line; std::getline(lines, line);) out += report::plain(line, style.ascii) + "\n";
   return out;
 }
 

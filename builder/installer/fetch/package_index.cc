@@ -11,7 +11,7 @@
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
 
-namespace scankit {
+namespace scankit::installer {
 namespace {
 
 // Reads the sources from the strongest to the weakest: add_main() keeps the first main index that it gets,
@@ -367,4 +367,4 @@ Result<std::vector<IndexFile>> parse_index_page(std::string_view page, const std
   return parse_html(page, url);
 }
 
-}  // namespace scankit
+}  // namespace scankit::installer

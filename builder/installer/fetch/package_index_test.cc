@@ -5,7 +5,7 @@
 
 #include "builder/installer/fetch/wheel_fetcher.h"
 
-namespace scankit {
+namespace scankit::installer {
 namespace {
 
 // A machine of variables and files alone.
@@ -162,4 +162,4 @@ TEST(SimpleIndex, CutPagesAreNoTrouble) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::installer

@@ -17,7 +17,7 @@
 extern "C" const char scankit_fetch_helper[];
 extern "C" const char scankit_fetch_helper_end[];
 
-namespace scankit {
+namespace scankit::installer {
 namespace {
 
 constexpr auto kDownloadTimeout = std::chrono::minutes(60);
@@ -103,10 +103,10 @@ constexpr std::uint64_t kPageLimit = 32u << 20;
 // unpacked; a cut one stays in `downloads` as NAME.part.
 class Fetcher {
  public:
-  Fetcher(IndexSettings settings, std::string downloads, Progress& progress)
+  Fetcher(IndexSettings settings, std::string downloads, report::Progress& progress)
       : settings_(std::move(settings)), downloads_(std::move(downloads)), progress_(progress) {}
 
-  Result<void> fetch(const WheelPin& wheel, const std::string& folder) {
+  Result<void> fetch(const toolchain::WheelPin& wheel, const std::string& folder) {
     SCANKIT_TRY(const IndexFile file, find(wheel));
     progress_.act(say("fetching {} ({} MB)", file.name, (wheel.size + 500000) / 1000000));
     DownloadRequest request;
@@ -118,7 +118,7 @@ class Fetcher {
     request.progress = [&](std::uint64_t have, std::uint64_t total) { progress_.bytes(have, total); };
     SCANKIT_CHECK(download(request));
     progress_.now(say("unpacking {}", file.name));
-    auto unpacked = unpack_whole_wheel(request.out, folder);
+    auto unpacked = probes::unpack_whole_wheel(request.out, folder);
     ::unlink(request.out.c_str());
     return unpacked;
   }
@@ -126,7 +126,7 @@ class Fetcher {
  private:
   // Asks the indexes in order and takes the first that has the wheel. If none has it, the result is the Error
   // of the last one.
-  Result<IndexFile> find(const WheelPin& wheel) {
+  Result<IndexFile> find(const toolchain::WheelPin& wheel) {
     const std::string name = required_name(wheel.name);
     Error last;
     for (const IndexSettings::Index& index : settings_.indexes) {
@@ -141,7 +141,7 @@ class Fetcher {
   }
 
   // A page has no known hash, so its download always starts at the first byte.
-  Result<IndexFile> find_in(const std::string& url, const WheelPin& wheel) const {
+  Result<IndexFile> find_in(const std::string& url, const toolchain::WheelPin& wheel) const {
     DownloadRequest request;
     request.url = url;
     request.out = path_join(downloads_, "index-" + sha256_hex(url).substr(0, 16));
@@ -158,7 +158,7 @@ class Fetcher {
 
   // The file with the pinned hash. An index that gives no hashes is believed by the file's name; the hash of
   // the downloaded bytes decides then. Only x86_64 wheels count, as in the table of pins.
-  static Result<IndexFile> choose(const std::vector<IndexFile>& files, const WheelPin& wheel) {
+  static Result<IndexFile> choose(const std::vector<IndexFile>& files, const toolchain::WheelPin& wheel) {
     std::string stem = required_name(wheel.name);
     std::ranges::replace(stem, '-', '_');
     bool other_hash = false;
@@ -182,13 +182,14 @@ class Fetcher {
 
   IndexSettings settings_;
   std::string downloads_;
-  Progress& progress_;
+  report::Progress& progress_;
 };
 
 }  // namespace
 
-WheelFetcher wheel_fetcher(const std::string& cache_folder) {
-  return [cache_folder](const std::vector<WheelPin>& wheels, const std::string& folder) -> Result<void> {
+toolchain::WheelFetcher wheel_fetcher(const std::string& cache_folder) {
+  return [cache_folder](const std::vector<toolchain::WheelPin>& wheels,
+                        const std::string& folder) -> Result<void> {
     const auto host = make_real_host();
     const IndexSettings settings = index_settings(*host);
     if (settings.indexes.empty())
@@ -202,7 +203,7 @@ WheelFetcher wheel_fetcher(const std::string& cache_folder) {
     }
     const std::string downloads = path_join(aside ? aside->path() : cache_folder, "downloads");
     SCANKIT_CHECK(make_private_folders(downloads));
-    Progress progress;
+    report::Progress progress;
     Fetcher fetcher(settings, downloads, progress);
     for (std::size_t i = 0; i < wheels.size(); ++i) {
       progress.count(i, wheels.size());
@@ -212,4 +213,4 @@ WheelFetcher wheel_fetcher(const std::string& cache_folder) {
   };
 }
 
-}  // namespace scankit
+}  // namespace scankit::installer

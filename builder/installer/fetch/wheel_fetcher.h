@@ -13,7 +13,7 @@
 
 // Wheels for a machine with neither pip nor uv: which package indexes the user's own configuration names
 // (scankit knows none), their pages (PEP 503, HTML, and PEP 691, JSON), and the download.
-namespace scankit {
+namespace scankit::installer {
 
 // What index_settings() found. The main index comes first, if a setting names one.
 struct IndexSettings {
@@ -71,6 +71,6 @@ Result<void> download(const DownloadRequest& request);
 // Brings wheels where there is neither pip nor uv: from the index that the user's configuration names, by
 // scankit-fetch. Only what has the pinned hash is unpacked. `cache_folder`: where a download that was cut
 // waits for the next run; "": nowhere.
-WheelFetcher wheel_fetcher(const std::string& cache_folder);
+toolchain::WheelFetcher wheel_fetcher(const std::string& cache_folder);
 
-}  // namespace scankit
+}  // namespace scankit::installer

@@ -9,7 +9,7 @@
 // scankit_list_images [--kernels] FILE: one line an image, for the tests that compare with other readers of
 // the same file: "cubin sm_90a zstd abi 8", "ptx sm_75 none isa 9.0". With --kernels one line for each
 // kernel of the cubins. Exit status 2: wrong usage or unreadable; 3: not ELF; 4: a damaged fatbin.
-namespace scankit {
+namespace scankit::elf {
 namespace {
 
 void print(const FileBytes& file, const FatbinEntry& entry) {
@@ -57,12 +57,12 @@ int list(const std::string& path, bool kernels) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::elf
 
 int main(int argc, char** argv) {
   const bool kernels = argc == 3 && std::strcmp(argv[1], "--kernels") == 0;
   if (argc != 2 && !kernels) return 2;
   const char* file = argv[argc - 1];
-  return scankit::list(file[0] == '/' ? file : scankit::path_join(scankit::current_directory(), file),
-                       kernels);
+  return scankit::elf::list(file[0] == '/' ? file : scankit::path_join(scankit::current_directory(), file),
+                            kernels);
 }

@@ -10,14 +10,14 @@
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/preflight/checks/build_queries.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // Whether this nvcc makes code for compute_ARCH ("90"). nvcc's own list decides, else a table by release.
 // Nothing if neither says.
 std::optional<bool> knows(const BuildTools& tools, const std::string& arch) {
   if (!tools.nvcc_archs.empty()) return std::ranges::find(tools.nvcc_archs, arch) != tools.nvcc_archs.end();
-  return nvcc_knows_arch(tools.nvcc_version, arch);
+  return knowledge::nvcc_knows_arch(tools.nvcc_version, arch);
 }
 
 std::string number_of(const std::string& arch) {  // "9.0a+PTX" -> "90"
@@ -75,7 +75,7 @@ class Question {
 
   // The build file's flags, then TORCH_CUDA_ARCH_LIST, then the GPUs here: only one of the
   // last two applies.
-  CheckResult answer() {
+  checks::CheckResult answer() {
     for (const std::size_t i : in_force(snapshot_, tree_.archs))
       look(tree_.archs[i].value, place(tree_.archs[i]), source_evidence("archs", i, tree_.archs[i].value));
     // torch ignores its own list if the build's flags contain "arch".
@@ -137,9 +137,9 @@ class Question {
   Fix shorter_list() const {
     for (const Gpu& gpu : snapshot_.gpus.value)
       if (!gpu.sm.empty() && knows(tools_, gpu.sm) == true)
-        return shell_advice(build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm)),
-                            export_line("TORCH_CUDA_ARCH_LIST", dotted(gpu.sm)));
-    return shell_advice(
+        return checks::shell_advice(build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=" + dotted(gpu.sm)),
+                                    checks::export_line("TORCH_CUDA_ARCH_LIST", dotted(gpu.sm)));
+    return checks::shell_advice(
         message("use only architectures that nvcc --list-gpu-arch prints, for example 9.0: {}",
                 build_command(snapshot_, "TORCH_CUDA_ARCH_LIST=9.0")),
         "export TORCH_CUDA_ARCH_LIST=9.0");
@@ -167,10 +167,11 @@ class Question {
       const SourceFact& fact = tree_.archs[i];
       if (knows(tools_, fact.value) != false) continue;
       if (fact.line == 0 || instead.empty()) return Advice{words};
-      std::string edit = edit_command(tree_, fact, "\\(compute\\|sm\\)_" + fact.value, "\\1_" + instead);
+      std::string edit =
+          checks::edit_command(tree_, fact, "\\(compute\\|sm\\)_" + fact.value, "\\1_" + instead);
       if (std::ranges::find(edits, edit) == edits.end()) edits.push_back(std::move(edit));
     }
-    return edits.empty() ? Fix(Advice{words}) : shell_advice(words, join(edits, " && "));
+    return edits.empty() ? Fix(Advice{words}) : checks::shell_advice(words, join(edits, " && "));
   }
 
   void conclude() {
@@ -187,21 +188,21 @@ class Question {
   const Snapshot& snapshot_;
   const SourceTree& tree_;
   const BuildTools& tools_;
-  CheckResult result_;
+  checks::CheckResult result_;
   std::vector<std::string> refused_, places_;
   std::vector<Evidence> evidence_;
 };
 
-CheckResult nvcc_knows_archs(const Snapshot& snapshot) { return Question(snapshot).answer(); }
+checks::CheckResult nvcc_knows_archs(const Snapshot& snapshot) { return Question(snapshot).answer(); }
 
 }  // namespace
 
-extern const Check kNvccKnowsArchs{.id = "nvcc-knows-archs",
-                                   .question = "Does nvcc support every requested GPU architecture?",
-                                   .needs = kSources,
-                                   .not_applicable = needs_no_nvcc,
-                                   .run = nvcc_knows_archs,
-                                   .asked = sources_are_here};
+extern const checks::Check kNvccKnowsArchs{.id = "nvcc-knows-archs",
+                                           .question = "Does nvcc support every requested GPU architecture?",
+                                           .needs = checks::kSources,
+                                           .not_applicable = needs_no_nvcc,
+                                           .run = nvcc_knows_archs,
+                                           .asked = sources_are_here};
 
 namespace {
 
@@ -211,7 +212,7 @@ Message nothing_to_ask(const Snapshot& snapshot) {
 }
 
 // The sources call a function that fails without a GPU.
-CheckResult asks_itself(const Snapshot& snapshot, const SourceFact& fact, std::size_t i) {
+checks::CheckResult asks_itself(const Snapshot& snapshot, const SourceFact& fact, std::size_t i) {
   Finding finding = build_finding(
       snapshot, Cause::NoGpuAtBuild,
       message("{} calls {}, which raises an error without a GPU, as here", place(fact), fact.value));
@@ -233,7 +234,7 @@ bool torch_asks(const Snapshot& snapshot) {
          !snapshot.torch.value.cuda.empty();
 }
 
-CheckResult build_needs_no_gpu(const Snapshot& snapshot) {
+checks::CheckResult build_needs_no_gpu(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
   if (snapshot.gpus.state != ProbeState::Absent)
@@ -256,20 +257,20 @@ CheckResult build_needs_no_gpu(const Snapshot& snapshot) {
                       {"/build_tools/value/arch_list_needs_gpu", "true"}};
   finding.fixes = build_fixes(
       snapshot,
-      shell_advice(message("set the compute capability of the GPU that will run it, for example 9.0 "
-                           "for an H100: {}",
-                           build_command(snapshot, "TORCH_CUDA_ARCH_LIST=9.0")),
-                   "export TORCH_CUDA_ARCH_LIST=9.0"));
+      checks::shell_advice(message("set the compute capability of the GPU that will run it, for example 9.0 "
+                                   "for an H100: {}",
+                                   build_command(snapshot, "TORCH_CUDA_ARCH_LIST=9.0")),
+                           "export TORCH_CUDA_ARCH_LIST=9.0"));
   return {{std::move(finding)}};
 }
 
 }  // namespace
 
-extern const Check kBuildNeedsNoGpu{.id = "build-needs-no-gpu",
-                                    .question = "Can the build run without a GPU?",
-                                    .needs = kSources,
-                                    .not_applicable = nothing_to_ask,
-                                    .run = build_needs_no_gpu,
-                                    .asked = sources_are_here};
+extern const checks::Check kBuildNeedsNoGpu{.id = "build-needs-no-gpu",
+                                            .question = "Can the build run without a GPU?",
+                                            .needs = checks::kSources,
+                                            .not_applicable = nothing_to_ask,
+                                            .run = build_needs_no_gpu,
+                                            .asked = sources_are_here};
 
-}  // namespace scankit
+}  // namespace scankit::preflight

@@ -9,7 +9,7 @@
 #include "doctor/checks/repairs.h"
 #include "doctor/preflight/checks/build_queries.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // One bound on the host compiler that is not met.
@@ -87,9 +87,9 @@ Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
   if (limit.wanted == 0)
     return Advice{message("select a gcc that both accept: {}", build_command(snapshot, "CC=gcc CXX=g++"))};
   if (const Compiler* fits = installed_gcc(snapshot, limit.wanted))
-    return shell_advice(message("select a gcc that both accept: {}",
-                                build_command(snapshot, "CXX=" + shell_quoted(fits->path))),
-                        export_line("CXX", fits->path));
+    return checks::shell_advice(message("select a gcc that both accept: {}",
+                                        build_command(snapshot, "CXX=" + shell_quoted(fits->path))),
+                                checks::export_line("CXX", fits->path));
   const std::string variables = fmt::format("CC=gcc-{0} CXX=g++-{0}", limit.wanted);
   if (snapshot.python.value.kind == "conda")
     return Advice{message(
@@ -114,9 +114,9 @@ Finding compiler_not_there(const Snapshot& snapshot, const HostCompiler& compile
 }
 
 // The first compiler with a problem is reported and no other: the same compiler often has both roles.
-CheckResult host_compiler_accepted(const Snapshot& snapshot) {
+checks::CheckResult host_compiler_accepted(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
-  CheckResult result;
+  checks::CheckResult result;
   for (std::size_t i = 0; i < tools.host_compilers.size() && result.findings.empty(); ++i) {
     const HostCompiler& compiler = tools.host_compilers[i];
     if (compiler.role == "nvcc" && !needs_no_nvcc(snapshot).empty()) continue;
@@ -145,12 +145,12 @@ CheckResult host_compiler_accepted(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kHostCompilerAccepted{.id = "host-compiler-accepted",
-                                         .question = "Do nvcc and torch support the C++ compiler?",
-                                         .needs = kSources,
-                                         .not_applicable = nullptr,
-                                         .run = host_compiler_accepted,
-                                         .asked = sources_are_here};
+extern const checks::Check kHostCompilerAccepted{.id = "host-compiler-accepted",
+                                                 .question = "Do nvcc and torch support the C++ compiler?",
+                                                 .needs = checks::kSources,
+                                                 .not_applicable = nullptr,
+                                                 .run = host_compiler_accepted,
+                                                 .asked = sources_are_here};
 
 namespace {
 
@@ -169,9 +169,9 @@ Message where_headers_come_from(const Python& python) {
       series);
 }
 
-CheckResult python_headers_found(const Snapshot& snapshot) {
+checks::CheckResult python_headers_found(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
-  CheckResult result;
+  checks::CheckResult result;
   if (tools.python_header) return result;
   if (tools.python_include.empty()) {
     result.not_checked = {message("where the headers of this Python should be")};
@@ -191,12 +191,12 @@ CheckResult python_headers_found(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kPythonHeadersFound{.id = "python-headers-found",
-                                       .question = "Are the headers of this Python installed?",
-                                       .needs = kSources | kPython,
-                                       .not_applicable = builds_no_python_module,
-                                       .run = python_headers_found,
-                                       .asked = sources_are_here};
+extern const checks::Check kPythonHeadersFound{.id = "python-headers-found",
+                                               .question = "Are the headers of this Python installed?",
+                                               .needs = checks::kSources | checks::kPython,
+                                               .not_applicable = builds_no_python_module,
+                                               .run = python_headers_found,
+                                               .asked = sources_are_here};
 
 namespace {
 
@@ -210,9 +210,9 @@ Message asks_for_none(const Snapshot& snapshot) {
   return brought ? message("pyproject.toml lists ninja as a build dependency") : "";
 }
 
-CheckResult ninja_found(const Snapshot& snapshot) {
+checks::CheckResult ninja_found(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
-  CheckResult result;
+  checks::CheckResult result;
   if (!snapshot.build_tools.value.ninja.empty()) return result;
   Finding finding = build_finding(snapshot, Cause::NinjaMissing,
                                   tree.sources.empty()
@@ -229,11 +229,11 @@ CheckResult ninja_found(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kNinjaFound{.id = "ninja-found",
-                               .question = "Is ninja available to the build?",
-                               .needs = kSources | kPython,
-                               .not_applicable = asks_for_none,
-                               .run = ninja_found,
-                               .asked = sources_are_here};
+extern const checks::Check kNinjaFound{.id = "ninja-found",
+                                       .question = "Is ninja available to the build?",
+                                       .needs = checks::kSources | checks::kPython,
+                                       .not_applicable = asks_for_none,
+                                       .run = ninja_found,
+                                       .asked = sources_are_here};
 
-}  // namespace scankit
+}  // namespace scankit::preflight

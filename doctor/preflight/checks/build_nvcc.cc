@@ -5,7 +5,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/preflight/checks/build_queries.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // With a CPU build of torch, cpp_extension looks for no toolkit at all (CUDA_HOME stays unset).
@@ -20,10 +20,10 @@ Finding cpu_torch(const Snapshot& snapshot) {
   return finding;
 }
 
-CheckResult nvcc_found(const Snapshot& snapshot) {
+checks::CheckResult nvcc_found(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
-  CheckResult result;
+  checks::CheckResult result;
   const bool setup = tree.build_file == "setup.py";
   if (setup && snapshot.torch.present() && snapshot.torch.value.cuda.empty()) {
     result.findings.push_back(cpu_torch(snapshot));
@@ -57,12 +57,12 @@ CheckResult nvcc_found(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kNvccFound{.id = "nvcc-found",
-                              .question = "Is nvcc available to the build?",
-                              .needs = kSources,
-                              .not_applicable = needs_no_cuda,
-                              .run = nvcc_found,
-                              .asked = sources_are_here};
+extern const checks::Check kNvccFound{.id = "nvcc-found",
+                                      .question = "Is nvcc available to the build?",
+                                      .needs = checks::kSources,
+                                      .not_applicable = needs_no_cuda,
+                                      .run = nvcc_found,
+                                      .asked = sources_are_here};
 
 namespace {
 
@@ -73,11 +73,11 @@ std::string release_for(const std::string& standard) {
   return standard == "20" ? "12.0" : "";
 }
 
-CheckResult nvcc_new_enough(const Snapshot& snapshot) {
+checks::CheckResult nvcc_new_enough(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
   const auto nvcc = Version::parse(tools.nvcc_version);
-  CheckResult result;
+  checks::CheckResult result;
   if (!nvcc) {
     result.not_checked = {message("{} does not report its release", tools.nvcc)};
     return result;
@@ -115,12 +115,13 @@ CheckResult nvcc_new_enough(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kNvccNewEnough{.id = "nvcc-new-enough",
-                                  .question = "Is nvcc new enough for the sources and torch's headers?",
-                                  .needs = kSources,
-                                  .not_applicable = needs_no_nvcc,
-                                  .run = nvcc_new_enough,
-                                  .asked = sources_are_here};
+extern const checks::Check kNvccNewEnough{
+    .id = "nvcc-new-enough",
+    .question = "Is nvcc new enough for the sources and torch's headers?",
+    .needs = checks::kSources,
+    .not_applicable = needs_no_nvcc,
+    .run = nvcc_new_enough,
+    .asked = sources_are_here};
 
 namespace {
 
@@ -133,10 +134,10 @@ Message nobody_compares(const Snapshot& snapshot) {
 
 // torch.utils.cpp_extension refuses another major version of CUDA and only warns about another
 // minor version.
-CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
+checks::CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
   const std::string &nvcc = tools.nvcc_version, &cuda = snapshot.torch.value.cuda;
-  CheckResult result;
+  checks::CheckResult result;
   if (cuda.empty() || major_of(nvcc) == major_of(cuda)) return result;
   if (nvcc.empty()) {
     result.not_checked = {message("{} does not report its release", tools.nvcc)};
@@ -155,10 +156,10 @@ CheckResult nvcc_matches_torch(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kNvccMatchesTorch{
+extern const checks::Check kNvccMatchesTorch{
     .id = "nvcc-matches-torch",
     .question = "Does nvcc have the CUDA major version that torch was built with?",
-    .needs = kSources | kTorch,
+    .needs = checks::kSources | checks::kTorch,
     .not_applicable = nobody_compares,
     .run = nvcc_matches_torch,
     .asked = sources_are_here};
@@ -172,9 +173,9 @@ Message no_toolkit(const Snapshot& snapshot) {
 
 // An nvcc package of conda or a distribution may come without the headers of cuBLAS and the other
 // libraries, which torch's headers include.
-CheckResult cuda_headers_found(const Snapshot& snapshot) {
+checks::CheckResult cuda_headers_found(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
-  CheckResult result;
+  checks::CheckResult result;
   if (tools.headers.empty()) {
     result.not_checked = {
         message("which CUDA headers the sources include, because the build file does not list its files")};
@@ -201,12 +202,12 @@ CheckResult cuda_headers_found(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kCudaHeadersFound{
+extern const checks::Check kCudaHeadersFound{
     .id = "cuda-headers-found",
     .question = "Does the toolkit contain the CUDA headers that the sources include?",
-    .needs = kSources,
+    .needs = checks::kSources,
     .not_applicable = no_toolkit,
     .run = cuda_headers_found,
     .asked = sources_are_here};
 
-}  // namespace scankit
+}  // namespace scankit::preflight

@@ -11,13 +11,13 @@
 #include "doctor/base/version.h"
 #include "doctor/model/snapshot_variables.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // Whether the files say that import would load the module.
 bool is_installed(const Snapshot& snapshot, const std::string& module) {
-  const auto copy = selected_copy(snapshot, module);
-  return copy && static_obstacle(snapshot, **copy) == Message();
+  const auto copy = checks::selected_copy(snapshot, module);
+  return copy && checks::static_obstacle(snapshot, **copy) == Message();
 }
 
 // Whether everything that the sources build is installed already. Modules that are not under diagnosis
@@ -114,7 +114,7 @@ std::string build_command(const Snapshot& snapshot, const std::string& variables
 std::vector<Fix> build_fixes(const Snapshot& snapshot, Fix otherwise) {
   std::vector<Fix> fixes{std::move(otherwise)};
   for (const std::string& module : snapshot.sources.value.modules) {
-    auto own = module_fixes(snapshot, module, "");
+    auto own = checks::module_fixes(snapshot, module, "");
     if (std::holds_alternative<InstallModule>(own.front())) fixes.push_back(std::move(own.front()));
   }
   return fixes;
@@ -315,4 +315,4 @@ std::vector<std::size_t> in_force(const Snapshot& snapshot, const std::vector<So
   return found;
 }
 
-}  // namespace scankit
+}  // namespace scankit::preflight

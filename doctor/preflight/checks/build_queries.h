@@ -7,7 +7,7 @@
 #include "doctor/checks/snapshot_queries.h"
 
 // What the checks of a source directory (--sources) ask of a snapshot, and the parts of their findings.
-namespace scankit {
+namespace scankit::preflight {
 
 // Whether a line of a build file runs in this environment; nothing if one of its conditions is
 // not understood.
@@ -40,4 +40,4 @@ Fix toolkit_fix(const Snapshot& snapshot, const std::string& version, std::vecto
 std::string major_of(const std::string& version);
 std::string dotted(const std::string& arch);  // "120" -> "12.0"
 
-}  // namespace scankit
+}  // namespace scankit::preflight

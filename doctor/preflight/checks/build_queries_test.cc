@@ -8,11 +8,13 @@
 #include "doctor/checks/recorded_cases.h"
 #include "doctor/model/snapshot.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // Sources for CUDA, with CUDA 13.0 and torch 2.11.0+cu130, without a GPU.
-Snapshot machine() { return snapshot_from_json(machine_of({{"base", "sources_torch211"}}).dump()).value(); }
+Snapshot machine() {
+  return snapshot_from_json(checks::machine_of({{"base", "sources_torch211"}}).dump()).value();
+}
 
 std::string answer(const Snapshot& snapshot, const std::vector<std::string>& guards) {
   const auto runs = runs_here(snapshot, {.file = "setup.py", .line = 1, .value = "x", .guards = guards});
@@ -221,4 +223,4 @@ TEST(BuildFinding, IsAWarningWhereWhatItBuildsIsInstalled) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::preflight

@@ -8,7 +8,7 @@
 #include "doctor/checks/repairs.h"
 #include "doctor/preflight/checks/build_queries.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // Bytes of memory for one compiler job, measured with torch 2.11 and nvcc 13.0 for one architecture: 2.96
@@ -37,9 +37,9 @@ std::uint64_t kernels_of(const SourceTree& tree) {
       tree.sources, [](const SourceFact& fact) { return fact.value.ends_with(".cu"); }));
 }
 
-CheckResult build_fits_memory(const Snapshot& snapshot) {
+checks::CheckResult build_fits_memory(const Snapshot& snapshot) {
   const BuildTools& tools = snapshot.build_tools.value;
-  CheckResult result;
+  checks::CheckResult result;
   if (!snapshot.memory.present()) {
     result.not_checked = {message("how much memory the build machine has")};
     return result;
@@ -73,21 +73,23 @@ CheckResult build_fits_memory(const Snapshot& snapshot) {
   if (memory.cgroup_limit)
     finding.evidence.push_back({"/memory/value/cgroup_limit", std::to_string(*memory.cgroup_limit)});
   finding.fixes = build_fixes(
-      snapshot, shell_advice(message("build with fewer jobs: {}",
-                                     build_command(snapshot, fmt::format("MAX_JOBS={} NVCC_THREADS=1", fit))),
-                             export_line("MAX_JOBS", std::to_string(fit))));
+      snapshot,
+      checks::shell_advice(message("build with fewer jobs: {}",
+                                   build_command(snapshot, fmt::format("MAX_JOBS={} NVCC_THREADS=1", fit))),
+                           checks::export_line("MAX_JOBS", std::to_string(fit))));
   result.findings.push_back(std::move(finding));
   return result;
 }
 
 }  // namespace
 
-extern const Check kBuildFitsMemory{.id = "build-fits-memory",
-                                    .question = "Is there enough memory for the parallel compile jobs?",
-                                    .needs = kSources,
-                                    .not_applicable = needs_no_nvcc,
-                                    .run = build_fits_memory,
-                                    .asked = sources_are_here};
+extern const checks::Check kBuildFitsMemory{
+    .id = "build-fits-memory",
+    .question = "Is there enough memory for the parallel compile jobs?",
+    .needs = checks::kSources,
+    .not_applicable = needs_no_nvcc,
+    .run = build_fits_memory,
+    .asked = sources_are_here};
 
 namespace {
 
@@ -127,15 +129,15 @@ Fix fix_for(const Snapshot& snapshot, const BuildPlace& place, std::uint64_t nee
   const auto& places = snapshot.build_tools.value.places;
   const auto roomiest = std::ranges::max_element(places, {}, &BuildPlace::free);
   if (place.role == "temporary files" && roomiest->free > 4 * need)
-    return shell_advice(message("put the temporary files on a file system with enough space: {}",
-                                build_command(snapshot, "TMPDIR=" + shell_quoted(roomiest->path))),
-                        export_line("TMPDIR", roomiest->path));
+    return checks::shell_advice(message("put the temporary files on a file system with enough space: {}",
+                                        build_command(snapshot, "TMPDIR=" + shell_quoted(roomiest->path))),
+                                checks::export_line("TMPDIR", roomiest->path));
   return Advice{
       message("free {} on the file system of {}", megabytes(need - place.free + kMegabyte - 1), place.path)};
 }
 
-CheckResult build_fits_disk(const Snapshot& snapshot) {
-  CheckResult result;
+checks::CheckResult build_fits_disk(const Snapshot& snapshot) {
+  checks::CheckResult result;
   const auto& places = snapshot.build_tools.value.places;
   if (places.empty()) result.not_checked = {message("how much disk space the build machine has")};
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -156,11 +158,11 @@ CheckResult build_fits_disk(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kBuildFitsDisk{.id = "build-fits-disk",
-                                  .question = "Is there enough disk space for the build?",
-                                  .needs = kSources,
-                                  .run = build_fits_disk,
-                                  .asked = sources_are_here};
+extern const checks::Check kBuildFitsDisk{.id = "build-fits-disk",
+                                          .question = "Is there enough disk space for the build?",
+                                          .needs = checks::kSources,
+                                          .run = build_fits_disk,
+                                          .asked = sources_are_here};
 
 namespace {
 
@@ -180,8 +182,8 @@ const BuildPlace* place_of(const Snapshot& snapshot, std::string_view role) {
 // rename(2) fails with EXDEV if the two paths are on different mounted file systems. The wheel is
 // downloaded into the current directory, which is that of the sources, and pip's directory for wheels is
 // below the temporary one.
-CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
-  CheckResult result;
+checks::CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
+  checks::CheckResult result;
   const BuildPlace *sources = place_of(snapshot, "sources"),
                    *temporary = place_of(snapshot, "temporary files");
   if (sources == nullptr || temporary == nullptr) {
@@ -202,21 +204,21 @@ CheckResult wheel_stays_on_device(const Snapshot& snapshot) {
     finding.evidence.push_back({list + i + "/device", std::to_string(place->device)});
   }
   const std::string variable = "TMPDIR=" + shell_quoted(sources->path);
-  finding.fixes = {shell_advice(
+  finding.fixes = {checks::shell_advice(
       message("keep the temporary files next to the sources: {}", build_command(snapshot, variable)),
-      export_line("TMPDIR", sources->path))};
+      checks::export_line("TMPDIR", sources->path))};
   result.findings.push_back(std::move(finding));
   return result;
 }
 
 }  // namespace
 
-extern const Check kWheelStaysOnDevice{
+extern const checks::Check kWheelStaysOnDevice{
     .id = "wheel-stays-on-device",
     .question = "Are the build's temporary directory and output on one file system?",
-    .needs = kSources,
+    .needs = checks::kSources,
     .not_applicable = moves_nothing,
     .run = wheel_stays_on_device,
     .asked = sources_are_here};
 
-}  // namespace scankit
+}  // namespace scankit::preflight

@@ -9,7 +9,7 @@
 #include "doctor/checks/repairs.h"
 #include "doctor/preflight/checks/build_queries.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // Where to get the missing files. A checkout has them in submodules; an archive from an index was
@@ -29,9 +29,9 @@ Message where_they_are(const SourceTree& tree) {
       tree.homepage);
 }
 
-CheckResult sources_complete(const Snapshot& snapshot) {
+checks::CheckResult sources_complete(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
-  CheckResult result;
+  checks::CheckResult result;
   result.not_checked.assign(tree.not_read.begin(), tree.not_read.end());
   if (tree.sources.empty())
     result.not_checked.push_back(message("whether all files exist: {} does not list them", tree.build_file));
@@ -71,10 +71,10 @@ CheckResult sources_complete(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kSourcesComplete{
+extern const checks::Check kSourcesComplete{
     .id = "sources-complete",
     .question = "Does the directory contain every file that its build compiles?",
-    .needs = kSources,
+    .needs = checks::kSources,
     .not_applicable = nullptr,
     .run = sources_complete,
     .asked = sources_are_here};
@@ -117,7 +117,7 @@ std::optional<bool> pin_fits(const std::string& requirement, const std::string& 
 
 // pip and uv build in an environment with what [build-system] requires and nothing else (PEP 517, PEP
 // 518); without a pyproject.toml that is setuptools.
-CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
+checks::CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const bool here = snapshot.torch.state != ProbeState::Absent;
   Finding finding = build_finding(snapshot, Cause::TorchMissingAtBuild, "");
@@ -128,9 +128,9 @@ CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
         "{} imports torch, which is not in its build requirements: an isolated build, the default of "
         "pip and uv, fails at that import",
         tree.build_file);
-    finding.fixes =
-        build_fixes(snapshot, shell_advice(message("build without isolation: {}", build_command(snapshot)),
-                                           build_command(snapshot)));
+    finding.fixes = build_fixes(
+        snapshot, checks::shell_advice(message("build without isolation: {}", build_command(snapshot)),
+                                       build_command(snapshot)));
   } else {
     finding.summary =
         message("{} imports torch, which is neither in its build requirements nor in this environment",
@@ -141,7 +141,7 @@ CheckResult no_torch_in_isolation(const Snapshot& snapshot) {
 }
 
 // The isolated environment gets a torch of its own. That is an error only if it certainly is another one.
-CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
+checks::CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
   const SourceTree& tree = snapshot.sources.value;
   const Torch& torch = snapshot.torch.value;
   const std::string& requirement = tree.build_requires[i];
@@ -171,34 +171,34 @@ CheckResult other_torch_in_isolation(const Snapshot& snapshot, std::size_t i) {
                       {"/torch/value/version", torch.version}};
   if (cpu) finding.evidence.push_back({"/build_tools/value/cpu_index", "true"});
   finding.fixes = build_fixes(
-      snapshot,
-      shell_advice(message("build without isolation: {}", build_command(snapshot)), build_command(snapshot)));
+      snapshot, checks::shell_advice(message("build without isolation: {}", build_command(snapshot)),
+                                     build_command(snapshot)));
   return {{std::move(finding)}};
 }
 
-CheckResult torch_there_at_build(const Snapshot& snapshot) {
+checks::CheckResult torch_there_at_build(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   if (const auto i = torch_requirement(tree)) return other_torch_in_isolation(snapshot, *i);
-  return tree.imports_torch ? no_torch_in_isolation(snapshot) : CheckResult{};
+  return tree.imports_torch ? no_torch_in_isolation(snapshot) : checks::CheckResult{};
 }
 
 }  // namespace
 
-extern const Check kTorchThereAtBuild{.id = "torch-there-at-build",
-                                      .question = "Will the build find the installed torch?",
-                                      .needs = kSources,
-                                      .not_applicable = without_python_build,
-                                      .run = torch_there_at_build,
-                                      .asked = sources_are_here};
+extern const checks::Check kTorchThereAtBuild{.id = "torch-there-at-build",
+                                              .question = "Will the build find the installed torch?",
+                                              .needs = checks::kSources,
+                                              .not_applicable = without_python_build,
+                                              .run = torch_there_at_build,
+                                              .asked = sources_are_here};
 
 namespace {
 
 // Looks for what torch has removed from its headers: header files, and .type() in AT_DISPATCH. At most
 // three places are quoted; all are evidence.
-CheckResult torch_api_present(const Snapshot& snapshot) {
+checks::CheckResult torch_api_present(const Snapshot& snapshot) {
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
-  CheckResult result;
+  checks::CheckResult result;
   if (!tools.torch_has_headers) {
     result.not_checked = {
         message("the sources, compared with torch's headers: the installed torch has none")};
@@ -235,10 +235,10 @@ CheckResult torch_api_present(const Snapshot& snapshot) {
 
 }  // namespace
 
-extern const Check kTorchApiPresent{
+extern const checks::Check kTorchApiPresent{
     .id = "torch-api-present",
     .question = "Does the installed torch have the interfaces that the sources use?",
-    .needs = kSources | kTorch,
+    .needs = checks::kSources | checks::kTorch,
     .not_applicable = nullptr,
     .run = torch_api_present,
     .asked = sources_are_here};
@@ -250,10 +250,10 @@ bool is_older(const std::string& standard, const std::string& than) {
   return standard < than || standard.starts_with('9');
 }
 
-CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
+checks::CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
   const std::vector<SourceFact>& standards = snapshot.sources.value.standards;
   const std::string& demanded = snapshot.torch.value.cxx_standard;
-  CheckResult result;
+  checks::CheckResult result;
   if (demanded.empty()) {
     if (!standards.empty())
       result.not_checked = {message("which C++ standard torch's headers need: there are none")};
@@ -268,8 +268,8 @@ CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
     places.push_back(place(standards[i]));
     // Changes exactly the number of the standard on that line; g++ extensions (gnu++14)
     // keep their prefix.
-    edits.push_back(edit_command(snapshot.sources.value, standards[i],
-                                 "std=\\(c\\|gnu\\)++" + standards[i].value, "std=\\1++" + demanded));
+    edits.push_back(checks::edit_command(snapshot.sources.value, standards[i],
+                                         "std=\\(c\\|gnu\\)++" + standards[i].value, "std=\\1++" + demanded));
     finding.evidence.push_back(source_evidence("standards", i, standards[i].value));
   }
   if (places.empty()) return result;
@@ -277,21 +277,22 @@ CheckResult cxx_standard_high_enough(const Snapshot& snapshot) {
                             snapshot.torch.value.version, demanded, lowest, join(places));
   finding.evidence.push_back({"/torch/value/cxx_standard", demanded});
   finding.fixes = build_fixes(
-      snapshot, shell_advice(message("write -std=c++{} at {}, for the host compiler and for nvcc, then: {}",
-                                     demanded, join(places), build_command(snapshot)),
-                             join(edits, " && ")));
+      snapshot,
+      checks::shell_advice(message("write -std=c++{} at {}, for the host compiler and for nvcc, then: {}",
+                                   demanded, join(places), build_command(snapshot)),
+                           join(edits, " && ")));
   result.findings.push_back(std::move(finding));
   return result;
 }
 
 }  // namespace
 
-extern const Check kCxxStandardHighEnough{
+extern const checks::Check kCxxStandardHighEnough{
     .id = "cxx-standard-high-enough",
     .question = "Do the sources request the C++ standard that torch's headers need?",
-    .needs = kSources | kTorch,
+    .needs = checks::kSources | checks::kTorch,
     .not_applicable = nullptr,
     .run = cxx_standard_high_enough,
     .asked = sources_are_here};
 
-}  // namespace scankit
+}  // namespace scankit::preflight

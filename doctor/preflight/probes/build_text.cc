@@ -16,7 +16,7 @@
 #include "doctor/base/version.h"
 #include "doctor/preflight/probes/sources.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // 0 where `key` does not occur or no number follows it.
@@ -147,4 +147,4 @@ std::vector<BuildPlace> build_places(const Host& host, const Snapshot& snapshot)
   return places;
 }
 
-}  // namespace scankit
+}  // namespace scankit::preflight

@@ -13,7 +13,7 @@
 #include "doctor/probes/machine/system.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 std::string variable(const Host& host, std::string_view name) { return host.env(name).value_or(""); }
@@ -114,7 +114,7 @@ void find_host_compilers(const Host& host, const SourceTree& tree, BuildTools& t
     const std::string path = which(host, name);
     HostCompiler compiler{std::move(role), path.empty() ? name : path, "", "", std::move(chosen_by)};
     if (may_ask(host, tree.folder, path)) {
-      const Compiler described = describe_compiler(host, path);
+      const Compiler described = probes::describe_compiler(host, path);
       compiler.kind = described.kind;
       compiler.version = described.version;
     } else if (!path.empty()) {
@@ -167,7 +167,7 @@ std::string include_of_build(const Host& host, const Python& python) {
       if (key == std::string::npos) continue;
       std::size_t at = text->find_first_not_of(" \n", key + 12);
       if (at == std::string::npos) continue;
-      if (const auto folder = python_string_literal(*text, at); folder && host.is_directory(*folder))
+      if (const auto folder = probes::python_string_literal(*text, at); folder && host.is_directory(*folder))
         return *folder;
     }
   }
@@ -247,4 +247,4 @@ Probed<BuildTools> probe_build_tools(const Host& host, const Snapshot& snapshot)
   return Probed<BuildTools>::of(std::move(tools));
 }
 
-}  // namespace scankit
+}  // namespace scankit::preflight

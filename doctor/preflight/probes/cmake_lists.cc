@@ -8,7 +8,7 @@
 #include "doctor/base/text.h"
 #include "doctor/preflight/probes/sources.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 struct Command {
@@ -178,4 +178,4 @@ bool finds_torch(std::string_view cmake_lists) {
   return false;
 }
 
-}  // namespace scankit
+}  // namespace scankit::preflight

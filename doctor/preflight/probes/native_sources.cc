@@ -13,7 +13,7 @@
 #include "doctor/base/text.h"
 #include "doctor/preflight/probes/sources.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // Bytes of one file and of all together, and numbers of files, torch headers and look-ups by name.
@@ -255,4 +255,4 @@ void read_native_sources(const Host& host, const std::vector<std::string>& files
   Sources(host, all_files, torch, tree).read(files);
 }
 
-}  // namespace scankit
+}  // namespace scankit::preflight

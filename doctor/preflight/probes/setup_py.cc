@@ -14,7 +14,7 @@
 #include "doctor/base/text.h"
 #include "doctor/preflight/probes/sources.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 using Lines = std::vector<std::string_view>;
@@ -352,4 +352,4 @@ void read_pyproject(std::string_view text, SourceTree& tree) {
   }
 }
 
-}  // namespace scankit
+}  // namespace scankit::preflight

@@ -5,7 +5,7 @@
 #include "doctor/base/text.h"
 #include "doctor/preflight/probes/sources.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // Walks a file once. Literals keep their value; the code keeps the lines of the file and one quote at each
@@ -188,4 +188,4 @@ std::vector<std::string> conditions_around(const PythonText& parsed,
   return found;
 }
 
-}  // namespace scankit
+}  // namespace scankit::preflight

@@ -12,7 +12,7 @@
 #include "doctor/base/text.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 // The longest setup.py known to us has 60 kB. The entries of the tree and its depth are bounded too, because
@@ -115,7 +115,7 @@ Probed<SourceTree> none(bool asked, const Message& why) {
 // setup.py that does not.
 void read_build_file(const Host& host, const char* file, SourceTree& tree) {
   const std::string path = path_join(tree.folder, file);
-  if (!is_regular_file(host, path)) return;
+  if (!probes::is_regular_file(host, path)) return;
   const auto text = host.read_file(path, kSourceFileLimit);
   if (!text) {
     tree.not_read.push_back(message("{}: {}", printable(path), text.error().message));
@@ -136,7 +136,7 @@ void read_build_file(const Host& host, const char* file, SourceTree& tree) {
 
 Probed<SourceTree> probe_sources(const Host& host, const std::string& named, const Probed<Torch>& torch) {
   const bool asked = !named.empty();
-  const std::string folder = asked ? absolute_path(host, named) : working_directory(host);
+  const std::string folder = asked ? probes::absolute_path(host, named) : probes::working_directory(host);
   if (folder.empty())
     return none(false, message("the examined system is not running: it has no current directory"));
   if (asked && !host.is_directory(folder))
@@ -168,4 +168,4 @@ Probed<SourceTree> probe_sources(const Host& host, const std::string& named, con
   return Probed<SourceTree>::of(std::move(tree));
 }
 
-}  // namespace scankit
+}  // namespace scankit::preflight

@@ -11,7 +11,7 @@
 // Lines are counted from 1, as messages print them, and vectors of lines from 0: line N is at [N - 1].
 // Columns are those of the code, which is shorter than the file by the insides of its literals.
 
-namespace scankit {
+namespace scankit::preflight {
 
 struct PythonLiteral {
   std::string value;
@@ -83,4 +83,4 @@ std::vector<std::string> architectures_in(std::string_view flags);
 // "-std=c++17", "--std=gnu++2a" -> "17", "20".
 std::vector<std::string> standards_in(std::string_view flags);
 
-}  // namespace scankit
+}  // namespace scankit::preflight

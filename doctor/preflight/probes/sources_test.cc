@@ -5,7 +5,7 @@
 
 #include "doctor/elf/library_test.h"
 
-namespace scankit {
+namespace scankit::preflight {
 namespace {
 
 using test::Workshop;
@@ -245,4 +245,4 @@ TEST_F(Folder, JoinedNamesCountAsFoundWhereverTheyLie) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::preflight

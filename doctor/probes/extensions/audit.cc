@@ -16,7 +16,7 @@
 // An audit is static. A file that lacks something is tried again with installed libraries loaded first, as
 // its package may do by ctypes (settled_by); what is missing even then is the answer. try_suspects() of
 // imports/observed.h then really loads the files that fail here.
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 constexpr std::size_t kListLimit = 16;  // of each kind of thing missing, per file
@@ -52,62 +52,62 @@ struct Loading {
   InstalledLibraries installed;
   ExtensionResolver resolver;
   std::optional<std::string> machine;  // of the interpreter
-  std::unordered_map<const ElfLibrary*, std::vector<UndefinedSymbol>> undefined;
+  std::unordered_map<const elf::ElfLibrary*, std::vector<elf::UndefinedSymbol>> undefined;
 };
 
-bool links_cuda(const ElfLibrary& library) {
+bool links_cuda(const elf::ElfLibrary& library) {
   return std::ranges::any_of(library.dynamic.needed, is_cuda_soname);
 }
 
 // By its needs, or by a C++ name of torch's. A C name is not enough: see offer_torch().
-bool uses_torch(const ElfLibrary& library, const Result<std::vector<UndefinedSymbol>>& undefined) {
+bool uses_torch(const elf::ElfLibrary& library, const Result<std::vector<elf::UndefinedSymbol>>& undefined) {
   if (std::ranges::any_of(library.dynamic.needed, is_libtorch_or_libc10)) return true;
-  return undefined && std::ranges::any_of(*undefined, [](const UndefinedSymbol& symbol) {
-           return symbol.name.starts_with("_Z") && symbol_owner(symbol.name, symbol.version) == "torch";
+  return undefined && std::ranges::any_of(*undefined, [](const elf::UndefinedSymbol& symbol) {
+           return symbol.name.starts_with("_Z") && elf::symbol_owner(symbol.name, symbol.version) == "torch";
          });
 }
 
 // torch.ops.load_library takes a path: libtorchaudio.so is meant to be loaded by itself.
-bool makes_operators(const std::vector<UndefinedSymbol>& undefined) {
-  return std::ranges::any_of(undefined,
-                             [](const UndefinedSymbol& symbol) { return registers_operators(symbol.name); });
+bool makes_operators(const std::vector<elf::UndefinedSymbol>& undefined) {
+  return std::ranges::any_of(
+      undefined, [](const elf::UndefinedSymbol& symbol) { return registers_operators(symbol.name); });
 }
 
 // The strong ones. Read once, however many extensions bring the library.
-const std::vector<UndefinedSymbol>& undefined_of(Loading& loading, const ElfLibrary& library) {
+const std::vector<elf::UndefinedSymbol>& undefined_of(Loading& loading, const elf::ElfLibrary& library) {
   const auto known = loading.undefined.find(&library);
   if (known != loading.undefined.end()) return known->second;
-  std::vector<UndefinedSymbol> strong;
+  std::vector<elf::UndefinedSymbol> strong;
   if (auto all = library.symbols.undefined()) {
     strong = *std::move(all);
-    std::erase_if(strong, [](const UndefinedSymbol& symbol) { return symbol.weak; });
+    std::erase_if(strong, [](const elf::UndefinedSymbol& symbol) { return symbol.weak; });
   }
   return loading.undefined.emplace(&library, std::move(strong)).first->second;
 }
 
 // import calls dlopen with RTLD_NOW: every object that comes along is bound at once, not the module alone.
-void take_symbols(Loading& loading, const ProcessImage& process, const LoadResult& loaded, int object,
-                  Attempt& attempt) {
-  const ElfLibrary& library = *process.object(object).library;
-  for (const UndefinedSymbol& symbol : undefined_of(loading, library)) {
-    if (process.provider_of(SymbolQuery(symbol), loaded.list) >= 0) continue;
+void take_symbols(Loading& loading, const elf::ProcessImage& process, const elf::LoadResult& loaded,
+                  int object, Attempt& attempt) {
+  const elf::ElfLibrary& library = *process.object(object).library;
+  for (const elf::UndefinedSymbol& symbol : undefined_of(loading, library)) {
+    if (process.provider_of(elf::SymbolQuery(symbol), loaded.list) >= 0) continue;
     if (attempt.symbols.size() >= kListLimit) return;
-    AuditedSymbol missing{symbol.name, symbol.version, symbol_owner(symbol.name, symbol.version),
+    AuditedSymbol missing{symbol.name, symbol.version, elf::symbol_owner(symbol.name, symbol.version),
                           path_normalize(process.object(object).path), ""};
     attempt.symbols.push_back(std::move(missing));
   }
 }
 
-Attempt try_loading(Loading& loading, const ProcessImage& base, const std::string& path) {
+Attempt try_loading(Loading& loading, const elf::ProcessImage& base, const std::string& path) {
   Attempt attempt;
-  ProcessImage process = base;
-  const LoadResult loaded = process.load(path, process.python_object(), false);
+  elf::ProcessImage process = base;
+  const elf::LoadResult loaded = process.load(path, process.python_object(), false);
   attempt.failure = loaded.failure;
   if (loaded.object < 0) return attempt;
-  for (const UnfoundLibrary& unfound : loaded.missing)
+  for (const elf::UnfoundLibrary& unfound : loaded.missing)
     if (attempt.libraries.size() < kListLimit)
       attempt.libraries.push_back({unfound.name, path_normalize(unfound.needed_by)});
-  for (const UnmetNeed& unmet : process.unmet_versions(loaded.added))
+  for (const elf::UnmetNeed& unmet : process.unmet_versions(loaded.added))
     if (attempt.versions.size() < kListLimit)
       attempt.versions.push_back({path_normalize(process.object(unmet.provider).path), unmet.version,
                                   path_normalize(process.object(unmet.object).path)});
@@ -144,7 +144,7 @@ void offer_torch(Loading& loading, const AuditedSymbol& symbol, const Offer& off
   if (symbol.owner != "torch" || symbol.name.starts_with("_Z")) return;
   for (const Library& torch : loading.snapshot.torch.value.libraries)
     if (const auto library = loading.resolver.libraries().open(torch.path);
-        library && (*library)->symbols.exports(SymbolQuery(symbol.name)))
+        library && (*library)->symbols.exports(elf::SymbolQuery(symbol.name)))
       return offer(torch.path);
 }
 
@@ -165,7 +165,7 @@ std::vector<std::string> candidates(Loading& loading, const AuditedFile& file, c
   for (const AuditedSymbol& symbol : lacking.symbols)
     for (const std::string& mate : mates->second)
       if (const auto library = loading.resolver.libraries().open(mate);
-          library && (*library)->symbols.exports(SymbolQuery(symbol.name))) {
+          library && (*library)->symbols.exports(elf::SymbolQuery(symbol.name))) {
         offer(mate);
         break;
       }
@@ -181,7 +181,7 @@ void explain(Loading& loading, const AuditedFile& file, std::vector<AuditedSymbo
     missing.back().version = symbol.version;
   }
   if (missing.empty() || !file.uses_torch) return;
-  std::vector<std::shared_ptr<const ElfLibrary>> torch;
+  std::vector<std::shared_ptr<const elf::ElfLibrary>> torch;
   for (const Library& library : loading.snapshot.torch.value.libraries)
     if (const auto opened = loading.resolver.libraries().open(library.path)) torch.push_back(*opened);
   explain_missing_symbols(Extension{}, torch, missing);
@@ -206,14 +206,14 @@ void resolve(Loading& loading, AuditedFile& file) {
     return;
   }
   file.resolved = true;
-  const ProcessImage& base = file.uses_torch ? loading.resolver.with_torch() : loading.resolver.bare();
+  const elf::ProcessImage& base = file.uses_torch ? loading.resolver.with_torch() : loading.resolver.bare();
   Attempt last = try_loading(loading, base, file.path);
   Attempt now = last;
   for (int round = 0; round < kRounds && !now.complete(); ++round) {
     const auto more = candidates(loading, file, now);
     if (more.empty()) break;
     file.settled_by.insert(file.settled_by.end(), more.begin(), more.end());
-    ProcessImage process = base;
+    elf::ProcessImage process = base;
     for (const std::string& path : file.settled_by) process.load(path, process.python_object(), true);
     now = try_loading(loading, process, file.path);
   }
@@ -231,14 +231,14 @@ void resolve(Loading& loading, AuditedFile& file) {
 const std::string& machine_of_interpreter(Loading& loading) {
   if (loading.machine) return *loading.machine;
   const auto program = loading.resolver.libraries().open(loading.snapshot.python.value.executable);
-  return loading.machine.emplace(program ? machine_name((*program)->image.identity()) : "");
+  return loading.machine.emplace(program ? elf::machine_name((*program)->image.identity()) : "");
 }
 
 // A file that the loader would refuse. True where its name says that it is an extension.
 bool describe_broken(const Loading& loading, AuditedFile& file, bool tagged) {
   auto source = loading.host.open(file.path);
-  const FileState state = source ? file_state(std::shared_ptr<const ByteSource>(*std::move(source)))
-                                 : state_of_failure(source.error());
+  const elf::FileState state = source ? elf::file_state(std::shared_ptr<const ByteSource>(*std::move(source)))
+                                      : elf::state_of_failure(source.error());
   file.file_state = state.state == "elf" ? "damaged" : state.state;
   file.file_detail = state.detail.empty() ? message("the loader's tables are unusable") : state.detail;
   file.machine = state.machine;
@@ -258,7 +258,7 @@ bool examine(Loading& loading, AuditScope scope, AuditedFile& file) {
   const auto library = loading.resolver.libraries().open(file.path);
   if (!library) return !plain_library && describe_broken(loading, file, tagged);
   file.file_state = "elf";
-  file.machine = machine_name((*library)->image.identity());
+  file.machine = elf::machine_name((*library)->image.identity());
   const auto undefined = (*library)->symbols.undefined();
   const std::string& torch = loading.snapshot.torch.value.location;  // what lies in it is loaded with torch
   const bool of_torch = !torch.empty() && file.path.starts_with(torch + "/");
@@ -272,7 +272,7 @@ bool examine(Loading& loading, AuditScope scope, AuditedFile& file) {
     return true;
   }
   if (!tagged && !plain_library && !file.uses_torch &&
-      !(*library)->symbols.exports(SymbolQuery("PyInit_" + leaf)))
+      !(*library)->symbols.exports(elf::SymbolQuery("PyInit_" + leaf)))
     return false;
   // Packages carry files for other machines as data; one that is named for this Python was meant to load.
   if (file.machine != machine_of_interpreter(loading)) return tagged;
@@ -331,4 +331,4 @@ Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, AuditScope s
   return Probed<Audit>::of(audit_files(loading, scope, progress));
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -5,7 +5,7 @@
 #include "doctor/elf/library_test.h"
 #include "doctor/probes/extensions/extensions.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using test::Workshop;
@@ -180,4 +180,4 @@ TEST_F(AuditProbe, AFolderThatHoldsItselfEnds) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

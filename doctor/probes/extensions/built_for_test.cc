@@ -6,7 +6,7 @@
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/target/target.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using test::Workshop;
@@ -103,4 +103,4 @@ TEST_F(BuiltForProbe, AFolderIsOneMoreAnswer) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

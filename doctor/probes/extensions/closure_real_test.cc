@@ -15,7 +15,7 @@
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using test::Workshop;
@@ -58,8 +58,8 @@ class RealClosure : public testing::Test {
     return lines;
   }
 
-  TorchLoadRequest torch_request() const {
-    TorchLoadRequest request;
+  elf::TorchLoadRequest torch_request() const {
+    elf::TorchLoadRequest request;
     request.location = snapshot_.torch.value.location;
     request.cuda_major = snapshot_.torch.value.cuda.substr(0, snapshot_.torch.value.cuda.find('.'));
     request.extension_suffixes = snapshot_.python.value.extension_suffixes;
@@ -74,9 +74,9 @@ class RealClosure : public testing::Test {
 };
 
 TEST_F(RealClosure, TorchLoadsTheFilesThatWeName) {
-  LibraryCache libraries(*host_);
-  auto process = ProcessImage::start(libraries, snapshot_.python.value.executable).value();
-  const TorchLoad torch = load_torch(process, *host_, torch_request());
+  elf::LibraryCache libraries(*host_);
+  auto process = elf::ProcessImage::start(libraries, snapshot_.python.value.executable).value();
+  const elf::TorchLoad torch = elf::load_torch(process, *host_, torch_request());
   ASSERT_TRUE(torch.loaded) << torch.note;
   EXPECT_TRUE(torch.missing.empty());
   std::set<std::string> ours, needed, theirs;
@@ -100,19 +100,19 @@ TEST_F(RealClosure, TorchLoadsTheFilesThatWeName) {
 }
 
 TEST_F(RealClosure, EveryNameOfTorchsPythonLibraryIsBoundWhereWeSay) {
-  LibraryCache libraries(*host_);
-  auto process = ProcessImage::start(libraries, snapshot_.python.value.executable).value();
-  ASSERT_TRUE(load_torch(process, *host_, torch_request()).loaded);
+  elf::LibraryCache libraries(*host_);
+  auto process = elf::ProcessImage::start(libraries, snapshot_.python.value.executable).value();
+  ASSERT_TRUE(elf::load_torch(process, *host_, torch_request()).loaded);
   const std::string path = snapshot_.torch.value.location + "/lib/libtorch_python.so";
   const int object = process.find(path);
   ASSERT_GE(object, 0);
   // It came with _C, whose list is its scope.
-  const LoadResult again =
+  const elf::LoadResult again =
       process.load(process.object(process.object(object).loader).path, process.python_object(), false);
   const auto resolved = process.resolve(object, again.list);
   ASSERT_TRUE(resolved);
   std::map<std::string, std::string> ours, theirs;
-  for (const ResolvedSymbol& r : *resolved) {
+  for (const elf::ResolvedSymbol& r : *resolved) {
     EXPECT_TRUE(r.symbol.weak || r.provider >= 0) << r.symbol.name;
     if (r.provider >= 0)
       ours[r.symbol.name] = r.provider == 0 ? python_ : path_normalize(process.object(r.provider).path);
@@ -175,8 +175,8 @@ TEST_F(RealClosure, MissingNamesAreThoseTheLoaderWarnsOf) {
   }
   ProcessRequest request;
   request.argv = {path};
-  LibraryCache libraries(*host_);
-  const auto process = ProcessImage::start(libraries, snapshot_.python.value.executable).value();
+  elf::LibraryCache libraries(*host_);
+  const auto process = elf::ProcessImage::start(libraries, snapshot_.python.value.executable).value();
   request.argv = {process.context().interpreter, "--library-path", lib, path};
   request.environment =
       std::vector<std::string>{"LD_TRACE_LOADED_OBJECTS=1", "LD_WARN=yes", "LD_BIND_NOW=yes"};
@@ -187,11 +187,11 @@ TEST_F(RealClosure, MissingNamesAreThoseTheLoaderWarnsOf) {
   for (std::sregex_iterator it(text.begin(), text.end(), undefined), end; it != end; ++it) {
     if (it->str().find("undefined") == std::string::npos) continue;
     const std::string name = (*it)[1].str();
-    if (process.provider_of(SymbolQuery(name), {}) < 0) theirs.insert(name);
+    if (process.provider_of(elf::SymbolQuery(name), {}) < 0) theirs.insert(name);
   }
   EXPECT_EQ(ours, theirs) << text.substr(0, 2000);
   EXPECT_EQ(ours, (std::set<std::string>{flipped, names[2], names[3]}));
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -10,7 +10,7 @@
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/extensions/extensions.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -57,13 +57,13 @@ Result<std::string> from_base64(std::string_view text) {
 
 // A library whose names cannot be read keeps an empty `names`, which unpack_names() refuses: its names stay
 // open and are not taken for missing.
-ExportTable table_of(const LoadedObject& object, bool global) {
+ExportTable table_of(const elf::LoadedObject& object, bool global) {
   ExportTable table;
   table.path = path_normalize(object.path);
   table.soname = object.library->dynamic.soname;
   table.global = global;
   table.needed = object.library->dynamic.needed;
-  for (const VersionDefinition& d : object.library->symbols.versions().definitions())
+  for (const elf::VersionDefinition& d : object.library->symbols.versions().definitions())
     if (!d.base) table.versions.push_back(d.name);
   auto names = object.library->symbols.exported();
   if (!names) return table;
@@ -130,7 +130,7 @@ Probed<Exports> probe_exports(const Host& host, const Snapshot& so_far) {
     return Probed<Exports>::failed(message("no Python to look at: {}", so_far.python.note));
   const ExtensionResolver resolver(host, so_far);
   if (!resolver.failure().empty()) return Probed<Exports>::failed(resolver.failure());
-  const ProcessImage& process = resolver.with_torch();
+  const elf::ProcessImage& process = resolver.with_torch();
   Exports exports;
   for (int i = 0; i < process.object_count(); ++i)
     exports.libraries.push_back(table_of(process.object(i), process.is_global(i)));
@@ -141,20 +141,21 @@ Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapsho
   using Answer = Probed<std::vector<std::string>>;
   if (!so_far.python.present())
     return Answer::failed(message("no Python to look at: {}", so_far.python.note));
-  const auto program = open_library(host, so_far.python.value.executable);
+  const auto program = elf::open_library(host, so_far.python.value.executable);
   if (!program) return Answer::failed(program.error().message);
-  const SearchContext context = make_search_context(host, **program, so_far.python.value.executable);
+  const elf::SearchContext context =
+      elf::make_search_context(host, **program, so_far.python.value.executable);
   std::set<std::string> found;
   // The program's DT_RPATH, unlike its RUNPATH, serves every library that is loaded into it: conda's Python.
   // RPATH counts only without RUNPATH (ld.so(8)).
   std::vector<std::string> own;
-  const Dynamic& dynamic = (*program)->dynamic;
+  const elf::Dynamic& dynamic = (*program)->dynamic;
   for (std::size_t at = 0; !dynamic.has_runpath && at < dynamic.rpath.size();) {
     const auto end = std::min(dynamic.rpath.find(':', at), dynamic.rpath.size());
-    own.push_back(expand_tokens(dynamic.rpath.substr(at, end - at), context.main_origin, context));
+    own.push_back(elf::expand_tokens(dynamic.rpath.substr(at, end - at), context.main_origin, context));
     at = end + 1;
   }
-  for (const LdCache::Entry& entry : context.cache.entries()) found.insert(entry.soname);
+  for (const elf::LdCache::Entry& entry : context.cache.entries()) found.insert(entry.soname);
   for (const std::vector<std::string>* folders :
        {static_cast<const std::vector<std::string>*>(&own), &context.library_path, &context.default_folders})
     for (const std::string& folder : *folders) {
@@ -166,4 +167,4 @@ Probed<std::vector<std::string>> probe_reachable(const Host& host, const Snapsho
   return Answer::of({found.begin(), found.end()});
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -20,16 +20,16 @@ int main(int count, char** arguments) {
   }
   const auto host = make_real_host();
   Snapshot snapshot;
-  snapshot.python = probe_python(*host, arguments[1]);
-  snapshot.distributions = probe_distributions(*host, snapshot.python.value);
-  snapshot.torch = probe_torch(*host, snapshot.python.value, snapshot.distributions.value);
+  snapshot.python = probes::probe_python(*host, arguments[1]);
+  snapshot.distributions = probes::probe_distributions(*host, snapshot.python.value);
+  snapshot.torch = probes::probe_torch(*host, snapshot.python.value, snapshot.distributions.value);
   const std::vector<std::string> modules(arguments + 2, arguments + count);
   std::vector<double> times;
   std::vector<Extension> copies;
   for (int i = 0; i < 21; ++i) {
     std::vector<TorchNeed> torch_missing;
     const auto start = std::chrono::steady_clock::now();
-    copies = probe_extensions(*host, snapshot, modules, torch_missing).value;
+    copies = probes::probe_extensions(*host, snapshot, modules, torch_missing).value;
     times.push_back(
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }

@@ -8,7 +8,7 @@
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 struct ModuleName {
@@ -338,4 +338,4 @@ Message why_not_for_this_python(const Python& python, const std::string& name) {
   return message("suffix {} is not one of this Python's", suffix);
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

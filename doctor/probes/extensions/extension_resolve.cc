@@ -12,20 +12,20 @@
 #include "doctor/elf/mangling.h"
 #include "doctor/elf/process_image.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
-std::string soname_of(const LoadedObject& object) {
-  const Dynamic& dynamic = object.library->dynamic;
+std::string soname_of(const elf::LoadedObject& object) {
+  const elf::Dynamic& dynamic = object.library->dynamic;
   return dynamic.has_soname ? dynamic.soname : path_basename(object.path);
 }
 
 // The newest version of the same family: "GLIBC_2.36" for a need of "GLIBC_2.38".
-std::string newest_like(const Versions& versions, const std::string& wanted) {
+std::string newest_like(const elf::Versions& versions, const std::string& wanted) {
   const std::string family = wanted.substr(0, wanted.rfind('_') + 1);
   std::optional<Version> newest;
   std::string text;
-  for (const VersionDefinition& d : versions.definitions()) {
+  for (const elf::VersionDefinition& d : versions.definitions()) {
     if (d.base || !d.name.starts_with(family)) continue;
     const auto version = Version::parse(d.name.substr(family.size()));
     if (!version || (newest && *version <= *newest)) continue;
@@ -37,8 +37,8 @@ std::string newest_like(const Versions& versions, const std::string& wanted) {
 
 }  // namespace
 
-TorchLoadRequest torch_load_request(const Snapshot& so_far) {
-  TorchLoadRequest request;
+elf::TorchLoadRequest torch_load_request(const Snapshot& so_far) {
+  elf::TorchLoadRequest request;
   request.location = so_far.torch.value.location;
   if (const auto cuda = Version::parse(so_far.torch.value.cuda))
     request.cuda_major = std::to_string(cuda->part(0));
@@ -51,14 +51,14 @@ TorchLoadRequest torch_load_request(const Snapshot& so_far) {
 // loaded into it would be meaningless.
 ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
     : host_(host), so_far_(so_far), libraries_(host) {
-  auto process = ProcessImage::start(libraries_, so_far.python.value.executable);
+  auto process = elf::ProcessImage::start(libraries_, so_far.python.value.executable);
   if (!process) {
     failure_ = message("the loader's behaviour could not be determined: {}", process.error().message);
     return;
   }
   bare_ = *std::move(process);
   if (!bare_->missing_at_start().empty()) {
-    const UnfoundLibrary& first = bare_->missing_at_start().front();
+    const elf::UnfoundLibrary& first = bare_->missing_at_start().front();
     failure_ = message("the interpreter itself does not start: {}, needed by {}, was not found", first.name,
                        first.needed_by);
   }
@@ -67,28 +67,29 @@ ExtensionResolver::ExtensionResolver(const Host& host, const Snapshot& so_far)
 }
 
 void ExtensionResolver::load_torch_here(const Host& host, const Snapshot& so_far) {
-  const TorchLoad torch = load_torch(*with_torch_, host, torch_load_request(so_far));
+  const elf::TorchLoad torch = elf::load_torch(*with_torch_, host, torch_load_request(so_far));
   if (!torch.loaded) torch_note_ = message("torch could not be loaded: {}", torch.note);
-  for (const UnfoundLibrary& missing : torch.missing)
+  for (const elf::UnfoundLibrary& missing : torch.missing)
     torch_missing_.push_back({missing.name, "", path_normalize(missing.needed_by), missing.fatal});
   // Version needs of what torch brought: the loader refuses these libraries, so they count as missing, too.
   std::vector<int> added;
   for (int i = bare_->object_count(); i < with_torch_->object_count(); ++i) added.push_back(i);
-  for (const UnmetNeed& unmet : with_torch_->unmet_versions(added))
+  for (const elf::UnmetNeed& unmet : with_torch_->unmet_versions(added))
     torch_missing_.push_back({soname_of(with_torch_->object(unmet.provider)), unmet.version,
                               path_normalize(with_torch_->object(unmet.object).path), ""});
 }
 
 // Strong names only: a weak one may stay unbound. The libraries of torch are opened only to explain a name
 // that is missing.
-void ExtensionResolver::take_symbols(const ProcessImage& process, const LoadResult& loaded, Extension& copy) {
+void ExtensionResolver::take_symbols(const elf::ProcessImage& process, const elf::LoadResult& loaded,
+                                     Extension& copy) {
   const auto resolved = process.resolve(loaded.object, loaded.list);
   if (!resolved) {
     copy.resolved = false;
     copy.resolution_note = resolved.error().message;
     return;
   }
-  for (const ResolvedSymbol& r : *resolved) {
+  for (const elf::ResolvedSymbol& r : *resolved) {
     if (r.symbol.weak) continue;
     ++copy.undefined;
     if (r.provider >= 0) {
@@ -101,15 +102,15 @@ void ExtensionResolver::take_symbols(const ProcessImage& process, const LoadResu
     copy.missing_symbols.push_back(std::move(missing));
   }
   if (copy.missing_symbols.empty()) return;
-  std::vector<std::shared_ptr<const ElfLibrary>> torch;
+  std::vector<std::shared_ptr<const elf::ElfLibrary>> torch;
   for (const Library& library : so_far_.torch.value.libraries)
     if (const auto opened = libraries_.open(library.path)) torch.push_back(*opened);
   explain_missing_symbols(copy, torch, copy.missing_symbols);
 }
 
 // `loaded.missing` has the needs of the whole closure, not those of the file alone.
-void ExtensionResolver::take_libraries(const LoadResult& loaded, Extension& copy) {
-  for (const UnfoundLibrary& unfound : loaded.missing) {
+void ExtensionResolver::take_libraries(const elf::LoadResult& loaded, Extension& copy) {
+  for (const elf::UnfoundLibrary& unfound : loaded.missing) {
     MissingLibrary missing;
     missing.soname = unfound.name;
     missing.needed_by = path_normalize(unfound.needed_by);
@@ -120,9 +121,9 @@ void ExtensionResolver::take_libraries(const LoadResult& loaded, Extension& copy
   }
 }
 
-void ExtensionResolver::take_versions(const ProcessImage& process, const LoadResult& loaded,
+void ExtensionResolver::take_versions(const elf::ProcessImage& process, const elf::LoadResult& loaded,
                                       Extension& copy) {
-  for (const UnmetNeed& unmet : process.unmet_versions(loaded.added)) {
+  for (const elf::UnmetNeed& unmet : process.unmet_versions(loaded.added)) {
     UnmetVersion entry;
     entry.library = path_normalize(process.object(unmet.provider).path);
     entry.version = unmet.version;
@@ -131,7 +132,7 @@ void ExtensionResolver::take_versions(const ProcessImage& process, const LoadRes
     entry.needed_by = path_normalize(process.object(unmet.object).path);
     // The names only show what the version is needed for, so 64 are enough.
     if (const auto undefined = process.object(unmet.object).library->symbols.undefined())
-      for (const UndefinedSymbol& symbol : *undefined)
+      for (const elf::UndefinedSymbol& symbol : *undefined)
         if (symbol.version == unmet.version && entry.symbols.size() < 64)
           entry.symbols.push_back(symbol.name);
     copy.unmet_versions.push_back(std::move(entry));
@@ -140,23 +141,24 @@ void ExtensionResolver::take_versions(const ProcessImage& process, const LoadRes
 
 // What is there only because torch came first: libraries that a bare import would not find, and, where it
 // finds them all, those whose names it reaches through torch's global scope.
-void ExtensionResolver::take_need_of_torch(const LoadResult& loaded, Extension& copy) {
-  ProcessImage bare = *bare_;
-  const LoadResult alone = bare.load(copy.path, bare.python_object(), false);
+void ExtensionResolver::take_need_of_torch(const elf::LoadResult& loaded, Extension& copy) {
+  elf::ProcessImage bare = *bare_;
+  const elf::LoadResult alone = bare.load(copy.path, bare.python_object(), false);
   if (alone.object < 0) return;
   const auto add = [&](const std::string& name) {
     if (std::ranges::find(copy.needs_torch_first, name) == copy.needs_torch_first.end())
       copy.needs_torch_first.push_back(name);
   };
-  for (const UnfoundLibrary& unfound : alone.missing)
-    if (std::ranges::none_of(loaded.missing, [&](const UnfoundLibrary& m) { return m.name == unfound.name; }))
+  for (const elf::UnfoundLibrary& unfound : alone.missing)
+    if (std::ranges::none_of(loaded.missing,
+                             [&](const elf::UnfoundLibrary& m) { return m.name == unfound.name; }))
       add(unfound.name);
   if (!alone.missing.empty()) return;
   const auto resolved = bare.resolve(alone.object, alone.list);
   if (!resolved) return;
-  for (const ResolvedSymbol& r : *resolved) {
+  for (const elf::ResolvedSymbol& r : *resolved) {
     if (r.symbol.weak || r.provider >= 0) continue;
-    const int provider = with_torch_->provider_of(SymbolQuery(r.symbol), {});
+    const int provider = with_torch_->provider_of(elf::SymbolQuery(r.symbol), {});
     if (provider >= 0) add(soname_of(with_torch_->object(provider)));
   }
 }
@@ -167,8 +169,8 @@ void ExtensionResolver::resolve(Extension& copy) {
     return;
   }
   // A copy: the process with torch serves every extension.
-  ProcessImage process = *with_torch_;
-  const LoadResult loaded = process.load(copy.path, process.python_object(), false);
+  elf::ProcessImage process = *with_torch_;
+  const elf::LoadResult loaded = process.load(copy.path, process.python_object(), false);
   if (loaded.object < 0) {
     copy.resolution_note = loaded.failure;
     return;
@@ -184,7 +186,7 @@ void ExtensionResolver::resolve(Extension& copy) {
 
 namespace {
 
-using Libraries = std::vector<std::shared_ptr<const ElfLibrary>>;
+using Libraries = std::vector<std::shared_ptr<const elf::ElfLibrary>>;
 
 struct Candidate {
   std::string demangled, library;
@@ -193,12 +195,12 @@ struct Candidate {
 using Candidates = std::multimap<std::string, Candidate>;
 
 std::string function_name(const std::string& demangled) {
-  return qualified_name(without_string_abi(demangled));
+  return elf::qualified_name(elf::without_string_abi(demangled));
 }
 
 // A function may have become const, or stopped to be: both spellings are looked for.
 std::vector<std::string> prefixes_of(const std::string& name) {
-  const std::string prefix = overload_prefix(name);
+  const std::string prefix = elf::overload_prefix(name);
   if (prefix.empty()) return {};
   if (prefix.starts_with("_ZNK")) return {prefix, "_ZN" + prefix.substr(4)};
   if (prefix.starts_with("_ZN")) return {prefix, "_ZNK" + prefix.substr(3)};
@@ -214,7 +216,7 @@ Candidates collect_candidates(const Libraries& torch, const std::vector<MissingS
   if (prefixes.empty()) return candidates;
   for (const auto& library : torch)
     for (const std::string& name : library->symbols.exported_with_prefix(prefixes, kCandidateLimit)) {
-      std::string text = demangle(name);
+      std::string text = elf::demangle(name);
       std::string key = function_name(text);
       candidates.emplace(std::move(key), Candidate{std::move(text), library->path});
     }
@@ -227,7 +229,7 @@ void compare(const Candidates& candidates, MissingSymbol& symbol) {
   std::set<std::string> near;
   const auto [first, last] = candidates.equal_range(function_name(symbol.demangled));
   for (auto it = first; it != last; ++it) {
-    if (differ_only_in_string_abi(it->second.demangled, symbol.demangled))
+    if (elf::differ_only_in_string_abi(it->second.demangled, symbol.demangled))
       symbol.flipped_exported_by = it->second.library;
     else if (it->second.demangled != symbol.demangled)
       near.insert(it->second.demangled);
@@ -253,7 +255,7 @@ std::string stem_of(const std::string& soname) { return soname.substr(0, soname.
 // Where people's CUDA and torch libraries lie although the loader does not look there.
 // Each may be missing; look_elsewhere() lists those that exist.
 std::vector<std::string> usual_folders(const Host& host, const Snapshot& so_far,
-                                       const SearchContext& context) {
+                                       const elf::SearchContext& context) {
   std::vector<std::string> folders;
   const std::string torch = so_far.torch.value.location;
   if (!torch.empty()) {
@@ -282,11 +284,11 @@ void explain_missing_symbols(const Extension& copy, const Libraries& torch,
   // Where the file needs a third party's library, a name without a known owner may belong to that library.
   const bool may_be_a_strangers = !std::ranges::all_of(copy.needed, is_well_known);
   for (MissingSymbol& symbol : missing) {
-    symbol.demangled = demangle(symbol.name);
-    symbol.owner = symbol_owner(symbol.name, symbol.version);
+    symbol.demangled = elf::demangle(symbol.name);
+    symbol.owner = elf::symbol_owner(symbol.name, symbol.version);
     if (symbol.owner == "own" && may_be_a_strangers) symbol.owner = "unknown";
     for (const auto& library : torch)
-      if (symbol.exported_by_torch.empty() && library->symbols.exports(SymbolQuery(symbol.name)))
+      if (symbol.exported_by_torch.empty() && library->symbols.exports(elf::SymbolQuery(symbol.name)))
         symbol.exported_by_torch = library->path;
   }
   const Candidates candidates = collect_candidates(torch, missing);
@@ -296,7 +298,7 @@ void explain_missing_symbols(const Extension& copy, const Libraries& torch,
 
 // Files are found by their names alone: found_elsewhere means that such a file exists, not that it
 // would load.
-void look_elsewhere(const Host& host, const Snapshot& so_far, const SearchContext& context,
+void look_elsewhere(const Host& host, const Snapshot& so_far, const elf::SearchContext& context,
                     MissingLibrary& missing) {
   const std::string stem = stem_of(missing.soname);
   std::map<std::string, std::string> others;  // soname -> the first file of that name
@@ -314,9 +316,9 @@ void look_elsewhere(const Host& host, const Snapshot& so_far, const SearchContex
   for (const std::string& folder : usual_folders(host, so_far, context))
     if (const auto entries = host.list(folder))
       for (const DirEntry& entry : *entries) offer(entry.name, folder + "/" + entry.name);
-  for (const LdCache::Entry& entry : context.cache.entries()) offer(entry.soname, entry.path);
+  for (const elf::LdCache::Entry& entry : context.cache.entries()) offer(entry.soname, entry.path);
   for (const auto& [name, path] : others)
     missing.same_library_other_version.push_back(name + " (" + path + ")");
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

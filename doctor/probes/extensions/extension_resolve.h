@@ -10,10 +10,10 @@
 
 // What a missing name or library is, and what there is instead.
 
-namespace scankit {
+namespace scankit::probes {
 
 // What load_torch() must know of this environment.
-TorchLoadRequest torch_load_request(const Snapshot& so_far);
+elf::TorchLoadRequest torch_load_request(const Snapshot& so_far);
 
 // Resolves extensions in the process that this Python would be after `import torch`, which is built once.
 class ExtensionResolver {
@@ -25,25 +25,25 @@ class ExtensionResolver {
   // Why there is no process; "" where there is one.
   const Message& failure() const { return failure_; }
   // The interpreter's process before any import, and after `import torch`. Only without a failure().
-  const ProcessImage& bare() const { return *bare_; }
-  const ProcessImage& with_torch() const { return *with_torch_; }
+  const elf::ProcessImage& bare() const { return *bare_; }
+  const elf::ProcessImage& with_torch() const { return *with_torch_; }
   const Message& torch_note() const { return torch_note_; }
-  LibraryCache& libraries() { return libraries_; }
+  elf::LibraryCache& libraries() { return libraries_; }
   // Fills `resolved` and all that follows from it. The file must have been inspected as a whole library.
   void resolve(Extension& copy);
 
  private:
   void load_torch_here(const Host& host, const Snapshot& so_far);
-  void take_symbols(const ProcessImage& process, const LoadResult& loaded, Extension& copy);
-  void take_libraries(const LoadResult& loaded, Extension& copy);
-  void take_versions(const ProcessImage& process, const LoadResult& loaded, Extension& copy);
-  void take_need_of_torch(const LoadResult& loaded, Extension& copy);
+  void take_symbols(const elf::ProcessImage& process, const elf::LoadResult& loaded, Extension& copy);
+  void take_libraries(const elf::LoadResult& loaded, Extension& copy);
+  void take_versions(const elf::ProcessImage& process, const elf::LoadResult& loaded, Extension& copy);
+  void take_need_of_torch(const elf::LoadResult& loaded, Extension& copy);
 
   const Host& host_;
   const Snapshot& so_far_;
-  LibraryCache libraries_;
+  elf::LibraryCache libraries_;
   Message failure_;  // why there is no process
-  std::optional<ProcessImage> bare_, with_torch_;
+  std::optional<elf::ProcessImage> bare_, with_torch_;
   Message torch_note_;  // why torch could not be loaded
   std::vector<TorchNeed> torch_missing_;
 };
@@ -53,11 +53,11 @@ inline constexpr std::size_t kCandidateLimit = 4096, kNearLimit = 5;
 
 // Sets demangled, owner, exported_by_torch, flipped_exported_by and near of each.
 void explain_missing_symbols(const Extension& copy,
-                             const std::vector<std::shared_ptr<const ElfLibrary>>& torch,
+                             const std::vector<std::shared_ptr<const elf::ElfLibrary>>& torch,
                              std::vector<MissingSymbol>& missing);
 
 // Sets found_elsewhere and same_library_other_version.
-void look_elsewhere(const Host& host, const Snapshot& so_far, const SearchContext& context,
+void look_elsewhere(const Host& host, const Snapshot& so_far, const elf::SearchContext& context,
                     MissingLibrary& missing);
 
 // Libraries that the loader takes although they lack what is wanted of them: another release of a CUDA
@@ -75,4 +75,4 @@ std::vector<BindingMismatch> mismatches_of_module(const Host& host, const Snapsh
 // in doctor/probes/packages/cuda_pins.cc.
 std::vector<CudaPin> cuda_pins(const Host& host, const Snapshot& so_far);
 
-}  // namespace scankit
+}  // namespace scankit::probes

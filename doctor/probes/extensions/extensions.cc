@@ -19,14 +19,14 @@
 #include "doctor/torch_abi/infer_release.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // GLIBC_ABI_DT_RELR is no number: glibc 2.36 brought it.
-std::string newest_need(const std::vector<VersionNeed>& needs, std::string_view prefix) {
+std::string newest_need(const std::vector<elf::VersionNeed>& needs, std::string_view prefix) {
   std::optional<Version> newest;
   std::string text;
-  for (const VersionNeed& need : needs) {
+  for (const elf::VersionNeed& need : needs) {
     if (!need.name.starts_with(prefix)) continue;
     const std::string number = need.name == "GLIBC_ABI_DT_RELR" ? "2.36" : need.name.substr(prefix.size());
     const auto version = Version::parse(number);
@@ -55,75 +55,75 @@ bool is_torch_soname(const std::string& name) {
 
 // Only names that torch owns count: the extension's own strings follow its compiler, whatever torch is.
 // Looking for "Ss" first spares most names the demangling.
-void take_symbols(const std::vector<UndefinedSymbol>& symbols, Extension& copy) {
+void take_symbols(const std::vector<elf::UndefinedSymbol>& symbols, Extension& copy) {
   bool any_old = false, any_new = false;
-  for (const UndefinedSymbol& symbol : symbols) {
-    if (symbol_owner(symbol.name, symbol.version) != "torch") continue;
+  for (const elf::UndefinedSymbol& symbol : symbols) {
+    if (elf::symbol_owner(symbol.name, symbol.version) != "torch") continue;
     copy.uses_torch = true;
     copy.registers_ops |= registers_operators(symbol.name);
     if (symbol.name.find("cxx11") != std::string::npos)
       any_new = true;
     else if (symbol.name.find("Ss") != std::string::npos)
-      any_old |= string_abi_in(demangle(symbol.name)) == StringAbi::Old;
+      any_old |= elf::string_abi_in(elf::demangle(symbol.name)) == elf::StringAbi::Old;
   }
   copy.string_abi = any_new ? "new" : any_old ? "old" : "neutral";
 }
 
 // One compiler wrote all packed images for one GPU: unpacking the first tells for all.
 using AbiSeen = std::map<std::pair<unsigned, std::string>, unsigned>;
-unsigned abi_of(const FileBytes& file, const FatbinEntry& entry, AbiSeen& seen) {
-  if (entry.compression == "none") return cubin_abi(file, entry);
+unsigned abi_of(const elf::FileBytes& file, const elf::FatbinEntry& entry, AbiSeen& seen) {
+  if (entry.compression == "none") return elf::cubin_abi(file, entry);
   const auto [at, fresh] = seen.try_emplace({entry.sm, entry.compression}, 0);
-  if (fresh) at->second = cubin_abi(file, entry);
+  if (fresh) at->second = elf::cubin_abi(file, entry);
   return at->second;
 }
 
 // A damaged fatbin leaves `images` empty, and file_detail says why: the file itself may still load.
-void take_images(const Image& image, Extension& copy) {
-  const auto entries = find_device_images(image);
+void take_images(const elf::Image& image, Extension& copy) {
+  const auto entries = elf::find_device_images(image);
   if (!entries) {
     copy.file_detail = message("its device code cannot be read: {}", entries.error().message);
     return;
   }
   AbiSeen seen;
-  for (const FatbinEntry& entry : *entries) {
+  for (const elf::FatbinEntry& entry : *entries) {
     DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size};
     if (entry.kind == "ptx")
       found.isa = std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
     // The one chip for which a compiler is known to be wrong.
-    if (entry.kind == "cubin" && entry.sm == 103) found.toolkit = cubin_toolkit(image.file(), entry);
+    if (entry.kind == "cubin" && entry.sm == 103) found.toolkit = elf::cubin_toolkit(image.file(), entry);
     if (entry.kind == "cubin") found.elf_abi = abi_of(image.file(), entry, seen);
     copy.images.push_back(std::move(found));
   }
 }
 
 // `inits` has every PyInit_ function, so that a file with another module's name is recognized.
-void take_inits(const ElfLibrary& library, Extension& copy) {
+void take_inits(const elf::ElfLibrary& library, Extension& copy) {
   const std::string leaf = copy.module.substr(copy.module.rfind('.') + 1);
   copy.inits = library.symbols.exported_with_prefix({"PyInit_"}, 64);
   std::ranges::sort(copy.inits);
   // What Python 2 called: such a module is old, not misnamed.
-  if (copy.inits.empty() && library.symbols.exports(SymbolQuery("init" + leaf)))
+  if (copy.inits.empty() && library.symbols.exports(elf::SymbolQuery("init" + leaf)))
     copy.inits.push_back("init" + leaf);
-  copy.has_init = library.symbols.exports(SymbolQuery("PyInit_" + leaf));
+  copy.has_init = library.symbols.exports(elf::SymbolQuery("PyInit_" + leaf));
 }
 
 // The state of a file whose bytes are there and whose tables are not usable (Extension::file_state).
-FileState damaged(const Error& error) {
-  if (error.code != Errc::Malformed && error.code != Errc::Unsupported) return state_of_failure(error);
+elf::FileState damaged(const Error& error) {
+  if (error.code != Errc::Malformed && error.code != Errc::Unsupported) return elf::state_of_failure(error);
   return {"damaged", message("the tables that the loader uses are unusable: {}", error.message), ""};
 }
 
 // Sets `library` only where the file is ELF of a machine that is read further; a foreign one stays "elf".
-FileState open_file(const Host& host, Extension& copy, std::shared_ptr<const ElfLibrary>& library) {
+elf::FileState open_file(const Host& host, Extension& copy, std::shared_ptr<const elf::ElfLibrary>& library) {
   auto source = host.open(copy.path);
-  if (!source) return state_of_failure(source.error());
+  if (!source) return elf::state_of_failure(source.error());
   copy.size = (*source)->size();
-  FileState state = file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
+  elf::FileState state = elf::file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
   if (state.state != "elf" || (state.machine != "x86_64" && state.machine != "aarch64")) return state;
-  auto opened = open_library(host, copy.path);
+  auto opened = elf::open_library(host, copy.path);
   if (!opened) {
-    FileState worse = damaged(opened.error());
+    elf::FileState worse = damaged(opened.error());
     worse.machine = state.machine;
     return worse;
   }
@@ -141,9 +141,9 @@ bool registers_operators(std::string_view symbol) {
          symbol.find("RegisterOperators") != std::string_view::npos;
 }
 
-std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy) {
-  std::shared_ptr<const ElfLibrary> library;
-  FileState state = open_file(host, copy, library);
+std::shared_ptr<const elf::ElfLibrary> inspect_file(const Host& host, Extension& copy) {
+  std::shared_ptr<const elf::ElfLibrary> library;
+  elf::FileState state = open_file(host, copy, library);
   copy.real_path = host.realpath(copy.path).value_or("");
   copy.file_state = std::move(state.state);
   copy.file_detail = std::move(state.detail);
@@ -159,13 +159,13 @@ std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy
   copy.soname = library->dynamic.soname;
   copy.rpath = library->dynamic.rpath;
   copy.runpath = library->dynamic.runpath;
-  copy.build_id = read_build_id(library->image);
+  copy.build_id = elf::read_build_id(library->image);
   copy.uses_torch = std::ranges::any_of(copy.needed, is_torch_soname);
   copy.cuda_major = cuda_major(copy.needed);
-  const std::vector<VersionNeed>& needs = library->symbols.versions().needs();
+  const std::vector<elf::VersionNeed>& needs = library->symbols.versions().needs();
   copy.glibc_min = newest_need(needs, "GLIBC_");
   copy.glibcxx_min = newest_need(needs, "GLIBCXX_");
-  const auto internals = find_texts(library->image, "__pybind11_internals_v", 1);
+  const auto internals = elf::find_texts(library->image, "__pybind11_internals_v", 1);
   if (!internals.empty()) copy.pybind_internals = internals[0];
   take_symbols(*undefined, copy);
   take_images(library->image, copy);
@@ -193,8 +193,9 @@ namespace {
 std::string machine_of_python(const Host& host, const Snapshot& so_far) {
   auto source = host.open(so_far.python.value.executable);
   if (!source) return "";
-  const auto identity = identify_elf(FileBytes(std::shared_ptr<const ByteSource>(*std::move(source))));
-  return identity ? machine_name(*identity) : "";
+  const auto identity =
+      elf::identify_elf(elf::FileBytes(std::shared_ptr<const ByteSource>(*std::move(source))));
+  return identity ? elf::machine_name(*identity) : "";
 }
 
 }  // namespace
@@ -242,9 +243,9 @@ namespace {
 constexpr std::size_t kLibrariesRead = 24;
 
 // The text of .comment, in which each compiler leaves its name; "" where it was stripped.
-std::string compilers_of(const Image& image) {
+std::string compilers_of(const elf::Image& image) {
   constexpr std::uint64_t kLimit = 1u << 16;  // a line for each compiler
-  for (const Section& section : image.sections()) {
+  for (const elf::Section& section : image.sections()) {
     if (section.name != ".comment") continue;
     const auto text = image.file().slice(section.offset, std::min(section.size, kLimit));
     if (!text) return "";
@@ -256,22 +257,23 @@ std::string compilers_of(const Image& image) {
 }
 
 // The places in headers that its assertions name.
-std::vector<std::string> header_lines_of(const Image& image) {
+std::vector<std::string> header_lines_of(const elf::Image& image) {
   constexpr std::size_t kMost = 4096;
   std::set<std::string> lines;
-  for (const std::string& text : find_texts(image, kAssertionMark, kMost))
-    if (std::string line = header_line(text); !line.empty()) lines.insert(std::move(line));
+  for (const std::string& text : elf::find_texts(image, torch_abi::kAssertionMark, kMost))
+    if (std::string line = torch_abi::header_line(text); !line.empty()) lines.insert(std::move(line));
   return {lines.begin(), lines.end()};
 }
 
 }  // namespace
 
-BuiltFor date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined,
-                        const Image& image) {
+BuiltFor date_extension(const Extension& copy, const std::vector<elf::UndefinedSymbol>& undefined,
+                        const elf::Image& image) {
   if (copy.uses_torch)
-    return date_file(SymbolIndex::built_in(),
-                     {copy.path, undefined, copy.string_abi, copy.pybind_internals, copy.tag, copy.cuda_major,
-                      copy.glibc_min, compilers_of(image), header_lines_of(image)});
+    return torch_abi::date_file(
+        torch_abi::SymbolIndex::built_in(),
+        {copy.path, undefined, copy.string_abi, copy.pybind_internals, copy.tag, copy.cuda_major,
+         copy.glibc_min, compilers_of(image), header_lines_of(image)});
   // Not worth the inflating of the symbol index.
   BuiltFor built_for;
   built_for.file = copy.path;
@@ -285,7 +287,8 @@ BuiltFor date_extension(const Extension& copy, const std::vector<UndefinedSymbol
 
 BuiltFor date_files_together(const std::string& name, const std::vector<BuiltFor>& files) {
   const bool any = std::ranges::any_of(files, [](const BuiltFor& file) { return file.torch_names > 0; });
-  return date_together(any ? SymbolIndex::built_in() : SymbolIndex(), name, files);
+  return torch_abi::date_together(any ? torch_abi::SymbolIndex::built_in() : torch_abi::SymbolIndex(), name,
+                                  files);
 }
 
 std::vector<BuiltFor> date_distributions(const Host& host, const std::vector<Distribution>& installed,
@@ -311,4 +314,4 @@ std::vector<BuiltFor> date_distributions(const Host& host, const std::vector<Dis
   return answers;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -13,7 +13,7 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
-namespace scankit {
+namespace scankit::probes {
 
 // Folders listed once, however many modules are looked for.
 class FolderListings {
@@ -37,7 +37,7 @@ std::vector<Extension> find_copies(const Host& host, const Snapshot& so_far, con
 
 // Fills everything that the file at copy.path says by itself.
 // Returns it opened where it is a whole ELF library.
-std::shared_ptr<const ElfLibrary> inspect_file(const Host& host, Extension& copy);
+std::shared_ptr<const elf::ElfLibrary> inspect_file(const Host& host, Extension& copy);
 
 // A name that TORCH_LIBRARY's static initialiser calls: the file makes operators of torch as it is loaded.
 bool registers_operators(std::string_view symbol);
@@ -55,8 +55,8 @@ Probed<std::vector<Extension>> probe_extensions(const Host& host, const Snapshot
 Extension inspect_extension(const Host& host, const std::string& path);
 
 // Which torch the file was made for, once its other facts are known.
-BuiltFor date_extension(const Extension& copy, const std::vector<UndefinedSymbol>& undefined,
-                        const Image& image);
+BuiltFor date_extension(const Extension& copy, const std::vector<elf::UndefinedSymbol>& undefined,
+                        const elf::Image& image);
 
 // One answer for the files that `name`, a wheel or a folder, holds.
 BuiltFor date_files_together(const std::string& name, const std::vector<BuiltFor>& files);
@@ -125,4 +125,4 @@ using AuditProgress = std::function<void(std::size_t done, std::size_t of)>;
 Probed<Audit> probe_audit(const Host& host, const Snapshot& so_far, AuditScope scope,
                           const AuditProgress& progress);
 
-}  // namespace scankit
+}  // namespace scankit::probes

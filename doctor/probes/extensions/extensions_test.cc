@@ -8,7 +8,7 @@
 
 #include "doctor/elf/library_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using test::Workshop;
@@ -302,4 +302,4 @@ TEST_F(Extensions, OneFileIsReadByItself) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

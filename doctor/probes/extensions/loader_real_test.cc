@@ -14,7 +14,7 @@
 #include "doctor/elf/process_image.h"
 #include "doctor/probes/python/python.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using test::Variable;
@@ -99,20 +99,21 @@ class RealLoader : public testing::Test {
   };
   Ours ours_of(const Truth& truth, const std::set<std::string>& global) {
     Ours ours;
-    LibraryCache libraries(*host_);
-    auto started = ProcessImage::start(libraries, program_);
+    elf::LibraryCache libraries(*host_);
+    auto started = elf::ProcessImage::start(libraries, program_);
     EXPECT_TRUE(started) << (started ? "" : english(started.error().message));
     if (!started) return ours;
-    ProcessImage process = *std::move(started);
+    elf::ProcessImage process = *std::move(started);
     for (int i = 0; i < process.object_count(); ++i) bind(process, i, {}, ours);
     for (const Opened& opened : truth.opened) {
-      ProcessImage before = process;
+      elf::ProcessImage before = process;
       int caller = process.find(opened.caller);
       if (opened.caller == path_normalize(program_)) caller = 0;
       for (int i = 0; caller < 0 && i < process.object_count(); ++i)
         if (path_normalize(process.object(i).path) == opened.caller) caller = i;
       EXPECT_GE(caller, 0) << opened.caller << " calls dlopen, and we never loaded it";
-      const LoadResult loaded = process.load(opened.name, std::max(caller, 0), global.contains(opened.name));
+      const elf::LoadResult loaded =
+          process.load(opened.name, std::max(caller, 0), global.contains(opened.name));
       if (loaded.object < 0 || !loaded.missing.empty()) {  // a dlopen that fails leaves nothing behind
         ours.not_found.insert(opened.name);
         process = std::move(before);
@@ -122,12 +123,12 @@ class RealLoader : public testing::Test {
     }
     return ours;
   }
-  void bind(const ProcessImage& process, int object, const std::vector<int>& list, Ours& ours) {
+  void bind(const elf::ProcessImage& process, int object, const std::vector<int>& list, Ours& ours) {
     const std::string who = path_normalize(process.object(object).path);
     ours.files.insert(who);
     const auto resolved = process.resolve(object, list);
     ASSERT_TRUE(resolved) << english(resolved.error().message);
-    for (const ResolvedSymbol& r : *resolved) {
+    for (const elf::ResolvedSymbol& r : *resolved) {
       const std::string& version = r.symbol.version;
       const Name name{who, version.empty() ? r.symbol.name : r.symbol.name + "@" + version};
       ours.bound[name] = r.provider < 0 ? "" : path_normalize(process.object(r.provider).path);
@@ -294,4 +295,4 @@ TEST_F(LoaderRules, VersionsChooseAmongDefinitions) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

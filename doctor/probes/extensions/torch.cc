@@ -14,12 +14,12 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
-Result<Image> image_of(const Host& host, const std::string& path) {
+Result<elf::Image> image_of(const Host& host, const std::string& path) {
   SCANKIT_TRY(auto source, host.open(path));
-  return Image::open(std::shared_ptr<const ByteSource>(std::move(source)));
+  return elf::Image::open(std::shared_ptr<const ByteSource>(std::move(source)));
 }
 
 auto image_key(const DeviceImage& image) {
@@ -28,7 +28,7 @@ auto image_key(const DeviceImage& image) {
 
 // Adds to the row of the same kind, or makes one. How the first cubin of a kind is written stands for all of
 // them: one compiler made them.
-void add_image(const FileBytes& file, const FatbinEntry& entry, std::vector<DeviceImage>& images) {
+void add_image(const elf::FileBytes& file, const elf::FatbinEntry& entry, std::vector<DeviceImage>& images) {
   DeviceImage found{entry.kind, entry.sm, entry.specific, "", entry.compression, entry.size};
   if (entry.kind == "ptx")
     found.isa = std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
@@ -38,7 +38,7 @@ void add_image(const FileBytes& file, const FatbinEntry& entry, std::vector<Devi
     same->size += found.size;
     return;
   }
-  if (entry.kind == "cubin") found.elf_abi = cubin_abi(file, entry);
+  if (entry.kind == "cubin") found.elf_abi = elf::cubin_abi(file, entry);
   images.push_back(std::move(found));
 }
 
@@ -53,9 +53,10 @@ Message read_torch_images(const Host& host, Torch& torch) {
     if (name != "libtorch_cuda.so" && name != "libtorch_cuda_cu.so" && name != "libtorch_cuda_cpp.so")
       continue;
     const auto image = image_of(host, library.path);
-    const auto entries = image ? find_device_images(*image) : Result<std::vector<FatbinEntry>>(image.error());
+    const auto entries =
+        image ? elf::find_device_images(*image) : Result<std::vector<elf::FatbinEntry>>(image.error());
     if (!entries) return message("{}: its device code cannot be read: {}", name, entries.error().message);
-    for (const FatbinEntry& entry : *entries) add_image(image->file(), entry, torch.images);
+    for (const elf::FatbinEntry& entry : *entries) add_image(image->file(), entry, torch.images);
   }
   std::ranges::sort(torch.images, [](const auto& a, const auto& b) {
     return std::tie(a.sm, a.specific, a.kind) < std::tie(b.sm, b.specific, b.kind);
@@ -111,7 +112,7 @@ void read_libraries(const Host& host, Probed<Torch>& probed) {
     if (entry.kind == FileKind::Directory || !is_shared_library(entry.name)) continue;
     Library library;
     library.path = path_join(folder, entry.name);
-    if (auto facts = read_library_facts(host, library.path)) {
+    if (auto facts = elf::read_library_facts(host, library.path)) {
       library.soname = std::move(facts->soname);
       library.build_id = std::move(facts->build_id);
       library.needed = std::move(facts->needed);
@@ -133,7 +134,7 @@ void read_string_abi(const Host& host, const Python& python, Probed<Torch>& prob
     const std::string file = path_join(folder, "libc10.so");
     if (!is_regular_file(host, file)) continue;
     Message reason;
-    probed.value.string_abi = string_abi_of_torch(host, file, reason);
+    probed.value.string_abi = elf::string_abi_of_torch(host, file, reason);
     if (probed.value.string_abi == "unknown") add_note(probed, reason);
     return;
   }
@@ -227,4 +228,4 @@ std::string demanded_cxx_standard(std::string_view header) {
   return newest;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -8,7 +8,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class TorchOf : public PythonTree {
@@ -119,4 +119,4 @@ TEST(RealTorch, MatchesItsFiles) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -15,7 +15,7 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // `import transformers` runs 60 of its 4000 files, `import torch` some 500.
@@ -143,13 +143,13 @@ class ImporterSearch {
 
   std::vector<Importer> run() {
     read_owners();
-    for (const std::string& package : known_importers().packages) wanted_.insert(package);
+    for (const std::string& package : knowledge::known_importers().packages) wanted_.insert(package);
     for (const std::string& package : wanted_) scan_package(package);
     for (const PathEntry& entry : python_.sys_path) {
       const bool ours = entry.origin == "stdlib" || entry.origin == "lib-dynload";
       if (entry.exists && !ours) scan_single_files(entry.path);
       if (entry.exists && entry.origin == "cwd")
-        for (const std::string& folder : known_importers().source_folders)
+        for (const std::string& folder : knowledge::known_importers().source_folders)
           scan_folder(path_join(entry.path, folder), {path_basename(folder), ""}, 0);
     }
     return std::move(found_);
@@ -341,4 +341,4 @@ Probed<std::vector<Importer>> probe_importers(const Host& host, const Python& py
   return Probed<std::vector<Importer>>::absent(message("none of the modules is imported there: {}", read));
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -9,7 +9,7 @@
 #include "doctor/host/host.h"
 #include "doctor/model/snapshot.h"
 
-namespace scankit {
+namespace scankit::probes {
 
 struct ImportLine {
   std::string module;  // one of those asked for
@@ -57,4 +57,4 @@ std::map<unsigned, unsigned> unguarded_uses(std::string_view source, const std::
 // are no projects.
 Probed<Project> probe_project(const Host& host, const Python& python);
 
-}  // namespace scankit
+}  // namespace scankit::probes

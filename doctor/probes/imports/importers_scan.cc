@@ -11,7 +11,7 @@
 // Three steps: physical lines are joined to statements (statements_of), each is asked whether it
 // imports one of the modules (import_of), and for those that do, the blocks around them are looked up
 // by their indentation.
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 struct Statement {
@@ -284,4 +284,4 @@ std::vector<ImportLine> scan_imports(std::string_view source, const std::vector<
   return found;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

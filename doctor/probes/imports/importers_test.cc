@@ -6,7 +6,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class Importers : public PythonTree {
@@ -212,4 +212,4 @@ TEST(ImportersScan, SurvivesBytesThatAreNoPython) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -13,7 +13,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 constexpr std::size_t kMostTried =
@@ -346,4 +346,4 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   return Seen::of(std::move(seen));
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

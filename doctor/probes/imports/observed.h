@@ -14,6 +14,10 @@
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
+class Host;
+}
+
+namespace scankit::probes {
 
 // What the kernel says that a process waits for: "flock on /tmp/build/lock", "futex", "" where it does not
 // say. Reads /proc/PID/syscall, wchan and fd (proc(5)).
@@ -63,8 +67,6 @@ ChildAnswer read_child(const std::string& python, const ProcessResult& process);
 // question, without what makes Python run or print other things, and without the leave to write .pyc files.
 std::vector<std::string> child_environment(const char* const* variables);
 
-class Host;
-
 enum class ImportPolicy {
   Never,        // --no-import: files only
   IfOursToRun,  // not as root on files of another user: running somebody else's Python is running their code
@@ -107,4 +109,4 @@ std::string bare_name(const std::string& request);  // without "?" and names
 void take_package(const std::string& package, const std::vector<Observation>& imports,
                   std::vector<Observation>& seen);
 
-}  // namespace scankit
+}  // namespace scankit::probes

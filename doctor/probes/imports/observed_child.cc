@@ -18,7 +18,7 @@
 
 extern "C" char** environ;
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 struct Call {
@@ -294,4 +294,4 @@ ChildAnswer import_in_child(const std::string& python, const std::vector<std::st
   return answer;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

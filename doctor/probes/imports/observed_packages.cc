@@ -5,7 +5,7 @@
 
 #include "doctor/probes/imports/observed.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // Each is a child that imports torch: a handful is what an environment has (importers.yaml knows twelve).
@@ -87,4 +87,4 @@ void take_package(const std::string& package, const std::vector<Observation>& im
   }
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

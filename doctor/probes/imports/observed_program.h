@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace scankit {
+namespace scankit::probes {
 
 // Runs in the user's own Python (3.6 and up): imports the modules named on its command line in turn, and says
 // on descriptor 3 what became of each, one JSON object a line. Standard output and error are the modules'
@@ -118,4 +118,4 @@ for name in modules:
 os._exit(0)
 )";
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -10,7 +10,7 @@
 #include "doctor/base/files.h"
 #include "doctor/host/host.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using namespace std::chrono_literals;
@@ -211,4 +211,4 @@ TEST(ObservedImports, AForgedAnswerIsHeldAgainstTheFiles) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

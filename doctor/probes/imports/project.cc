@@ -18,7 +18,7 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // The largest repositories around mamba have 300 Python files; a data set may have a million others.
@@ -82,7 +82,7 @@ class ProjectSearch {
   }
 
   void read_setups() {
-    for (const CompiledModule& row : built_modules())
+    for (const knowledge::CompiledModule& row : knowledge::built_modules())
       known_.emplace(row.module, ProjectModule{row.module, row.project, "", 0, ""});
     unsigned read = 0;
     for (const std::string& file : files_) {
@@ -96,8 +96,8 @@ class ProjectSearch {
   // The literal names of its extensions, and literals that can be nothing else: VMamba's is a table of them.
   void read_setup(const std::string& file, std::string_view text) {
     SourceTree tree{.folder = path_dirname(file), .build_file = "setup.py"};
-    read_setup_py(text, tree);
-    for (const PythonLiteral& literal : read_python_text(text).literals) {
+    preflight::read_setup_py(text, tree);
+    for (const preflight::PythonLiteral& literal : preflight::read_python_text(text).literals) {
       const bool named = std::ranges::find(tree.modules, literal.value) != tree.modules.end();
       const bool cuda = literal.value.find("_cuda") != std::string::npos && !tree.cuda.empty();
       if (literal.formatted || (!named && !cuda) || literal.value.empty() ||
@@ -271,4 +271,4 @@ Probed<Project> probe_project(const Host& host, const Python& python) {
   return Probed<Project>::of(std::move(project));
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

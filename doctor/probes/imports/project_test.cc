@@ -5,7 +5,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class ProjectSources : public PythonTree {
@@ -186,4 +186,4 @@ TEST(UnguardedUses, EndOnHostileText) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -9,7 +9,7 @@
 #include "doctor/probes/imports/importers.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using Tokens = std::span<const PythonToken>;
@@ -175,4 +175,4 @@ std::map<unsigned, unsigned> unguarded_uses(std::string_view source,
   return found;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

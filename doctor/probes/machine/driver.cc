@@ -16,7 +16,7 @@
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/probes/machine/system.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // Where drivers are put: by packages, the container runtime, WSL, NixOS. In the order of trust. A library
@@ -67,7 +67,7 @@ class Loader {
   // The cache has entries for the machine of the examined system alone, so the first with any is it.
   explicit Loader(const Host& host) : host_(host), library_path_(library_path(host)) {
     for (const std::uint16_t machine : {std::uint16_t{EM_X86_64}, std::uint16_t{EM_AARCH64}}) {
-      cache_ = LdCache::read(host, machine);
+      cache_ = elf::LdCache::read(host, machine);
       if (!cache_.entries().empty()) break;
     }
   }
@@ -89,7 +89,7 @@ class Loader {
  private:
   const Host& host_;
   std::vector<std::string> library_path_;
-  LdCache cache_;
+  elf::LdCache cache_;
 };
 
 // libcuda.so.580.159.04 -> "580.159.04"; "" for libcuda.so, libcuda.so.1 and the libcuda.so.1.1 of WSL and
@@ -284,7 +284,7 @@ Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
     const std::string id = hex_id(host, folder + "/device");
     gpu.pci_device = "10de:" + id;
     gpu.name = model_name(host, device.name);
-    if (const auto known = known_gpu(id)) {
+    if (const auto known = knowledge::known_gpu(id)) {
       gpu.sm = known->sm;
       gpu.sm_source = "pci-id table";
       if (gpu.name.empty()) gpu.name = known->chip;
@@ -297,4 +297,4 @@ Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
   return Gpus::of(gpus);
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

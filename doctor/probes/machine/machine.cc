@@ -20,7 +20,7 @@
 
 // Distribution, C and C++ runtime, CPU, memory and disk. What is read from /proc or asked of the kernel
 // describes the machine that runs scankit, and is left out for an unpacked root.
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // The shell-like KEY="value" lines of os-release(5). Escapes inside quotes stay as they are written.
@@ -99,7 +99,7 @@ Probed<LibC> probe_libc(const Host& host) {
       if (host.exists(musl)) return Probed<LibC>::of({"musl", "", musl});
     return Probed<LibC>::failed(message("no libc.so.6 in the system's library directories"));
   }
-  const auto defined = newest_defined_version(host, path, "GLIBC_");
+  const auto defined = elf::newest_defined_version(host, path, "GLIBC_");
   if (!defined) return Probed<LibC>::failed(defined.error().message);
   if (defined->empty()) return Probed<LibC>::failed(message("{} defines no GLIBC_ version", path));
   return Probed<LibC>::of({"glibc", *defined, path});
@@ -109,8 +109,8 @@ Probed<LibStdCxx> probe_libstdcxx(const Host& host) {
   const std::string path = find_system_library(host, "libstdc++.so.6");
   if (path.empty())
     return Probed<LibStdCxx>::absent(message("no libstdc++.so.6 in the system's library directories"));
-  const auto glibcxx = newest_defined_version(host, path, "GLIBCXX_");
-  const auto cxxabi = newest_defined_version(host, path, "CXXABI_");
+  const auto glibcxx = elf::newest_defined_version(host, path, "GLIBCXX_");
+  const auto cxxabi = elf::newest_defined_version(host, path, "CXXABI_");
   if (!glibcxx) return Probed<LibStdCxx>::failed(glibcxx.error().message);
   return Probed<LibStdCxx>::of({path, *glibcxx, cxxabi.value_or("")});
 }
@@ -338,4 +338,4 @@ Probed<std::vector<Compiler>> probe_compilers(const Host& host) {
   return Probed<std::vector<Compiler>>::of(compilers);
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

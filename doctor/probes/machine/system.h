@@ -14,7 +14,7 @@
 // its version. A fact that cannot be read says why. What a system that is not running cannot tell (CPU,
 // memory, GPUs) is Absent, not Failed.
 
-namespace scankit {
+namespace scankit::probes {
 
 Probed<Os> probe_os(const Host& host);
 // The version is the newest GLIBC_ version that libc.so.6 defines, which is what modules are compared with.
@@ -69,4 +69,4 @@ std::optional<std::uint64_t> limit_of(const Host& host, const ControlGroup& grou
 // The number that a text begins with.
 std::optional<std::uint64_t> leading_number(std::string_view text);
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -7,7 +7,7 @@
 
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 TEST(System, DescribesTheRunningMachine) {
@@ -125,4 +125,4 @@ TEST(Gpus, TakeWholeNumbersOfKnownKeysAlone) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -12,7 +12,7 @@
 #include "doctor/probes/extensions/extension_resolve.h"
 #include "doctor/probes/packages/requirements.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 constexpr std::size_t kMetadataLimit = 1u << 20;
@@ -100,4 +100,4 @@ std::vector<CudaPin> cuda_pins(const Host& host, const Snapshot& so_far) {
   return pins;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -2,7 +2,7 @@
 #include "doctor/elf/library_test.h"
 #include "doctor/probes/extensions/extension_resolve.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class CudaPins : public testing::Test {
@@ -58,4 +58,4 @@ TEST_F(CudaPins, WithoutTorchOrItsMetadataThereAreNone) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -12,7 +12,7 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using Json = nlohmann::json;
@@ -305,4 +305,4 @@ std::vector<std::string> shared_libraries_of(const Host& host, const Distributio
   return libraries;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -10,7 +10,7 @@
 
 // What is installed, by the metadata on disk: .dist-info (PEP 376, PEP 427), .egg-info, eggs and .egg-link.
 // pip is never asked, because it may be missing, broken or another environment's.
-namespace scankit {
+namespace scankit::probes {
 
 // Every installed distribution on sys.path, in the order in which importlib.metadata would find them; the
 // first of a name is the one that counts. Failed where a site-packages folder exists but cannot be read.
@@ -33,4 +33,4 @@ Installers probe_installers(const Host& host, const Python& python);
 // [global], then the files from PIP_CONFIG_FILE, sys.prefix, the user and the machine.
 std::string pip_user_setting(const Host& host, const Python& python);
 
-}  // namespace scankit
+}  // namespace scankit::probes

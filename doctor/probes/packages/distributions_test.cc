@@ -4,7 +4,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class Distributions : public PythonTree {
@@ -137,4 +137,4 @@ TEST_F(Distributions, ListsTheLibrariesOfARecord) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

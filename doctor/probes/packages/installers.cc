@@ -16,7 +16,7 @@
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // For the user and group that this process acts for: access() asks for those that started it.
@@ -186,4 +186,4 @@ std::string pip_user_setting(const Host& host, const Python& python) {
   return decided ? install : global;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -6,7 +6,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class ProbeInstallers : public PythonTree {
@@ -83,4 +83,4 @@ TEST_F(ProbeInstallers, NameWhoMayWrite) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -18,7 +18,7 @@
 
 // What the records of installed packages say: whether a package was built with its compiled module, which
 // requirements the installed releases do not meet, and which packages two distributions claim.
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 constexpr std::size_t kLongestRecord = 4u << 20, kLongestMetadata = 1u << 20, kMostUnmet = 40;
@@ -245,10 +245,10 @@ std::optional<BinaryTexts> read_binary_texts(const Host& host, const std::string
   auto source = host.open(path);
   if (!source) return std::nullopt;
   const std::shared_ptr<const ByteSource> bytes = std::move(*source);
-  const auto image = Image::open(bytes);
+  const auto image = elf::Image::open(bytes);
   if (!image) return std::nullopt;
   std::string data;
-  for (const Section& section : image->sections()) {
+  for (const elf::Section& section : image->sections()) {
     if (!section.name.starts_with(".rodata") || data.size() + section.size > kMostBinaryBytes) continue;
     std::string part(section.size, '\0');
     if (!bytes->read(section.offset, part.data(), part.size())) return std::nullopt;
@@ -343,4 +343,4 @@ void read_installation(const Host& host, const Snapshot& so_far, Packages& packa
   read_torch_record(host, so_far, packages);
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -9,7 +9,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class PackageRecords : public PythonTree {
@@ -148,4 +148,4 @@ TEST(Specifiers, AreThoseOfPep440) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -18,7 +18,7 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // Bounds of one diagnosis; mamba_ssm 2.3 has 90 files and 0.9 MB.
@@ -292,8 +292,8 @@ std::vector<PythonFunction> callees(const Snapshot& snapshot, const PackageSourc
 PackageSources read_packages(const Host& host, const Snapshot& snapshot) {
   PackageSources read;
   read.siblings = {"transformers", "triton"};
-  for (const std::string& package : known_importers().packages) read.siblings.insert(package);
-  for (const std::string& package : known_importers().packages)
+  for (const std::string& package : knowledge::known_importers().packages) read.siblings.insert(package);
+  for (const std::string& package : knowledge::known_importers().packages)
     if (const auto found = find_python_module(host, snapshot.python.value, package); found && found->package)
       read_package(host, snapshot, *found, package, read);
   for (const Importer& importer : snapshot.importers.value) read_importer(host, snapshot, importer, read);
@@ -321,4 +321,4 @@ Probed<Packages> probe_packages(const Host& host, const Snapshot& so_far) {
   return Probed<Packages>::absent("no package that uses the modules is installed");
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -12,7 +12,7 @@
 // What one Python file imports, calls, uses and defines, by its tokens. packages.cc puts the files of a
 // package together; importers.cc follows imports with the same scan.
 
-namespace scankit {
+namespace scankit::probes {
 
 struct ScannedImport {
   unsigned line = 0;
@@ -107,4 +107,4 @@ void read_records(const Host& host, const Snapshot& so_far, Packages& packages);
 // snapshot. Absent where no such package is installed.
 Probed<Packages> probe_packages(const Host& host, const Snapshot& so_far);
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -10,7 +10,7 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // Bounds of one search: transformers/generation has 20 files and 1.2 MB, all of transformers 4000 files and
@@ -160,4 +160,4 @@ NameOffer NameSearch::ask(const std::string& target, const std::string& name) {
   return known_[key] = offer;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -12,7 +12,7 @@
 #include "doctor/probes/packages/packages.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 using Tokens = std::span<const PythonToken>;
 
@@ -384,4 +384,4 @@ PackageScan scan_package_file(std::string_view source, const std::string& module
   return scan;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

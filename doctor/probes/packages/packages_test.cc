@@ -14,7 +14,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class PackagesOf : public PythonTree {
@@ -273,4 +273,4 @@ TEST(Names, AreWordsOfTheirOwn) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -17,7 +17,7 @@
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 using Json = nlohmann::json;
 
@@ -208,4 +208,4 @@ Error error_of(const BrokenEnvironment& broken) {
           broken.command.empty() ? broken.repair : message("{}: {}", broken.repair, broken.command)};
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

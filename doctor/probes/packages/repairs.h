@@ -10,7 +10,7 @@
 
 // Two kinds of damage to an environment: a `scankit fix` that was interrupted, read from its journals, and
 // an active environment whose Python cannot be used, with the command that makes it anew.
-namespace scankit {
+namespace scankit::probes {
 
 // Fixes of this environment that did not come to their end, by the journals below `.scankit` of the prefix
 // and of the folders on the path. Absent where all ended, or none was made.
@@ -35,4 +35,4 @@ BrokenEnvironment broken_environment(const Host& host, const std::string& origin
 // For commands that end with it: exit status 1.
 Error error_of(const BrokenEnvironment& broken);
 
-}  // namespace scankit
+}  // namespace scankit::probes

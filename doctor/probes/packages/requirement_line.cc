@@ -9,7 +9,7 @@
 #include "doctor/knowledge/known_packages.h"
 #include "doctor/probes/packages/requirements.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 constexpr std::string_view kNameCharacters =
@@ -217,10 +217,10 @@ std::vector<RequirementLine> requirement_lines(std::string_view metadata) {
 
 ImportName import_name_of(std::string_view distribution) {
   const std::string name = normalized_name(distribution);
-  if (const auto known = import_name_of_distribution(name)) return {*known, false};
+  if (const auto known = knowledge::import_name_of_distribution(name)) return {*known, false};
   std::string package(distribution);
   std::ranges::replace(package, '-', '_');
   return {std::move(package), true};
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -13,7 +13,7 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // The directory or file of a module that is Python: a dotted name is looked for in the package that its
@@ -260,4 +260,4 @@ Probed<std::vector<MissingRequirement>> probe_requirements(const Host& host, con
   return Found::of(RequirementSearch(host, so_far).run());
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -12,7 +12,7 @@
 // Dependency specifiers (PEP 508) as METADATA has them, as far as one needs them to say what is missing: the
 // name, the extras, the marker and the versions that will do.
 
-namespace scankit {
+namespace scankit::probes {
 
 // "tokenizers (>=0.20,<0.21) ; extra == 'torch'" of a METADATA file (PEP 508).
 struct RequirementLine {
@@ -58,4 +58,4 @@ std::vector<Requirement> unread_requirements(const std::vector<std::string>& nam
 // libraries and triton are left out: they are torch's own parts, and other facts say more of them.
 Probed<std::vector<MissingRequirement>> probe_requirements(const Host& host, const Snapshot& so_far);
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -10,7 +10,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class Requirements : public PythonTree {
@@ -200,4 +200,4 @@ TEST(AskedPackages, ANameOfWhichImportTakesACompiledFileIsNone) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -11,7 +11,7 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 constexpr std::size_t kPiece = 1u << 18;
@@ -204,4 +204,4 @@ Probed<Python> probe_python(const Host& host, const std::string& requested) {
   return Probed<Python>::of(std::move(python));
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

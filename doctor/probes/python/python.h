@@ -13,7 +13,7 @@
 
 // From what a user names to the file of an interpreter, through links, wrapper scripts and pyenv's shims.
 // Scripts are read as text and never run.
-namespace scankit {
+namespace scankit::probes {
 
 // The interpreter's own file name, and the scripts that were looked through. A venv's bin/python stays that
 // link, because it resolves to the interpreter of the base.
@@ -97,4 +97,4 @@ std::optional<ForeignCode> foreign_code(const Host& host, const Snapshot& snapsh
 Result<std::string> choose_python(const Host& host, const std::optional<std::string>& requested,
                                   std::vector<Message>& notes, BrokenEnvironment* broken = nullptr);
 
-}  // namespace scankit
+}  // namespace scankit::probes

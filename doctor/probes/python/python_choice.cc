@@ -19,7 +19,7 @@
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // A root file system has at least one of these at its top. A directory with more than kManyEntries entries
@@ -324,4 +324,4 @@ Result<std::string> choose_python(const Host& host, const std::optional<std::str
   return *chosen;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

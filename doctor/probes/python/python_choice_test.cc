@@ -6,7 +6,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class ChoosePython : public PythonTree {
@@ -185,4 +185,4 @@ TEST_F(Root, TheCallersEnvironmentDoesNotLeakIn) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -13,7 +13,7 @@
 #include "doctor/host/host.h"
 
 // For tests only.
-namespace scankit {
+namespace scankit::probes {
 
 // The running machine with other environment variables, and with folders that say EACCES: as root, chmod 000
 // does not.
@@ -127,4 +127,4 @@ class PythonTree : public ::testing::Test {
   TestHost host_;
 };
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -10,7 +10,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // As site.py does: keys in any case, blanks around both parts removed, and the last line of a key wins. A
@@ -377,4 +377,4 @@ Result<PythonLayout> read_python_layout(const Host& host, const std::string& int
   return layout;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -9,7 +9,7 @@
 // What an environment and a build of CPython say of themselves in files: pyvenv.cfg (PEP 405), and the
 // _sysconfigdata module of the standard library, from which the names of extension modules follow.
 
-namespace scankit {
+namespace scankit::probes {
 
 // pyvenv.cfg, read as site.py reads it: a key that is missing has the value that site.py assumes. `file` is
 // the configuration, `prefix` the venv's directory, `home` the bin directory of the base ("" where the key
@@ -84,4 +84,4 @@ struct PythonLayout {
 // `interpreter` is a CPython's file (find_interpreter). Fails where it could not start.
 Result<PythonLayout> read_python_layout(const Host& host, const std::string& interpreter);
 
-}  // namespace scankit
+}  // namespace scankit::probes

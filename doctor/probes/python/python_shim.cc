@@ -17,7 +17,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 Message name_another() {
@@ -147,7 +147,7 @@ Result<void> can_be_started(const Host& host, const std::string& path, const Pyt
                            message("chmod +x {}", printable(path)));
   auto source = host.open(path);
   if (source) {
-    const FileState state = file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
+    const elf::FileState state = elf::file_state(std::shared_ptr<const ByteSource>(*std::move(source)));
     if (state.state == "truncated")
       return unusable_python(path, message("the file is truncated: {}", state.detail),
                              message("reinstall that Python"));
@@ -368,4 +368,4 @@ Result<std::string> pyenv_target(const Host& host, std::string_view shim_text, c
                message("set another one (pyenv versions lists them), or give --python an interpreter")};
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

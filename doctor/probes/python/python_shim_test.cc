@@ -2,7 +2,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 class FindInterpreter : public PythonTree {
@@ -149,4 +149,4 @@ TEST(ExecTarget, ReadsTheForms) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

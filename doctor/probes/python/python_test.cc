@@ -10,7 +10,7 @@
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using namespace std::string_view_literals;  // literals that hold NULs
@@ -175,4 +175,4 @@ TEST(PythonText, ReadsLiterals) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

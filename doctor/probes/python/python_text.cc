@@ -5,7 +5,7 @@
 
 #include "doctor/base/files.h"
 
-namespace scankit {
+namespace scankit::probes {
 
 Result<std::string> read_head(const Host& host, const std::string& path, std::size_t limit) {
   SCANKIT_TRY(const auto source, host.open(path));
@@ -186,4 +186,4 @@ std::vector<std::size_t> block_heads(const std::vector<std::size_t>& indents) {
   return heads;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -10,7 +10,7 @@
 // Files and literals that the Python probes read. What they read is somebody else's bytes: nothing here
 // trusts it.
 
-namespace scankit {
+namespace scankit::probes {
 
 // The first bytes of a file, at most `limit`.
 Result<std::string> read_head(const Host& host, const std::string& path, std::size_t limit);
@@ -53,4 +53,4 @@ std::vector<PythonLine> python_lines(std::string_view source);
 inline constexpr std::size_t kTopLevel = static_cast<std::size_t>(-1);
 std::vector<std::size_t> block_heads(const std::vector<std::size_t>& indents);
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -15,7 +15,7 @@
 #include "doctor/base/text.h"
 #include "doctor/probes/python/python_text.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // An easy-install.pth of years has a hundred lines. What is longer than this is somebody's accident, and
@@ -359,4 +359,4 @@ std::vector<Message> unreadable_site_folders(const Host& host, const Python& pyt
   return folders;
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

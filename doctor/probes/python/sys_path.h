@@ -11,7 +11,7 @@
 
 // sys.path as an interpreter would have it, and what an import of a top-level name would find on it, by the
 // rules of Lib/site.py. sys_path_real_test.cc compares the result with every Python that it finds.
-namespace scankit {
+namespace scankit::probes {
 
 // Fills sys_path, pth_code_lines, editable_finders and user_site_enabled of `python`: what getpath and
 // site.py compute for `python -c`, under this process's environment. Code in .pth files is recorded, never
@@ -69,4 +69,4 @@ class PthReader {
 // `F.map_module('pkg', '/path')` of the `editables` library (hatchling, pdm). Only literals are read.
 std::vector<EditableMapping> mappings_of_finder(std::string_view source, const std::string& file);
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -7,7 +7,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using Json = nlohmann::json;
@@ -228,4 +228,4 @@ TEST_F(RealPython, LegacyDevelopInstall) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -6,7 +6,7 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using namespace std::string_view_literals;  // literals that hold NULs
@@ -153,4 +153,4 @@ TEST_F(SysPathOf, TellsWhichSiteFolderCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -15,7 +15,7 @@
 // A name is a library, a wheel, or a directory with either. A wheel is unpacked into a scratch directory
 // that is overlaid at the path of the wheel, so its libraries have paths such as /x/m.whl/pkg/_C.so, and
 // messages name the wheel.
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 // Bounds of one directory: entries listed, and levels.
@@ -285,4 +285,4 @@ void probe_named_files_on_target(NamedFiles& named, Snapshot& snapshot) {
   }
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

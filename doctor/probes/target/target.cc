@@ -7,7 +7,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 
-namespace scankit {
+namespace scankit::probes {
 
 void OverlayHost::overlay(const std::string& at, const std::string& folder) {
   overlays_.push_back({at, make_real_host(folder)});
@@ -170,4 +170,4 @@ void describe_target(const TargetDescription& target, Snapshot& snapshot) {
   if (!target.driver.empty()) describe_driver(target.driver, snapshot);
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

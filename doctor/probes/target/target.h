@@ -11,7 +11,7 @@
 // The target where it is not the machine at hand: files that are overlaid onto it, and GPUs and a driver as
 // the user describes them (--gpu, --driver).
 
-namespace scankit {
+namespace scankit::probes {
 
 // Another host with folders of this machine overlaid onto it, so that a file which is not part of the
 // examined system is seen from inside it: the loader's $ORIGIN, the other files of its wheel.
@@ -94,4 +94,4 @@ void probe_named_files(NamedFiles& named, Snapshot& snapshot);
 // The same with a stored snapshot of another machine, by the facts that it holds.
 void probe_named_files_on_target(NamedFiles& named, Snapshot& snapshot);
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -10,7 +10,7 @@
 #include "doctor/base/say.h"
 #include "doctor/elf/mangling.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using LibraryState = TargetLibrary::State;
@@ -149,7 +149,7 @@ struct TargetResolver::Walk {
   std::string folder;
   Extension* copy;
   TargetScope scope;
-  std::vector<const ElfLibrary*> own;  // the file, and what came with it
+  std::vector<const elf::ElfLibrary*> own;  // the file, and what came with it
 };
 
 TargetResolver::TargetResolver(const Host& files, const Snapshot& machine,
@@ -157,12 +157,12 @@ TargetResolver::TargetResolver(const Host& files, const Snapshot& machine,
     : machine_(machine),
       files_(files),
       libraries_(files, machine, std::move(named)),
-      names_(machine, libraries_, SymbolIndex::built_in()),
+      names_(machine, libraries_, torch_abi::SymbolIndex::built_in()),
       site_(site_on_path(machine.python.value)) {}
 
 // DT_RUNPATH takes the place of DT_RPATH (ld.so(8)); of the tokens only $ORIGIN says anything about another
 // machine. A directory inside `folder` is one inside site-packages there; other paths are the same on both.
-std::vector<TargetLibraries::Folder> TargetResolver::folders_of(const ElfLibrary& library,
+std::vector<TargetLibraries::Folder> TargetResolver::folders_of(const elf::ElfLibrary& library,
                                                                 const std::string& folder) const {
   const std::string& list = library.dynamic.has_runpath ? library.dynamic.runpath : library.dynamic.rpath;
   const std::string origin = path_dirname(library.path);
@@ -208,7 +208,7 @@ void TargetResolver::take_library(const std::string& soname, const std::string& 
 }
 
 // Breadth first, as the loader does it: the first object that needs a soname decides where it is searched.
-void TargetResolver::walk(const ElfLibrary& file, Walk& walk) {
+void TargetResolver::walk(const elf::ElfLibrary& file, Walk& walk) {
   struct Need {
     std::string soname, needed_by;
     std::vector<TargetLibraries::Folder> folders;
@@ -238,8 +238,8 @@ void TargetResolver::walk(const ElfLibrary& file, Walk& walk) {
 }
 
 // A version that the snapshot does not decide counts as defined here; the symbols that need it stay open.
-void TargetResolver::take_versions(const ElfLibrary& library, Extension& copy) const {
-  for (const VersionNeed& need : library.symbols.versions().needs()) {
+void TargetResolver::take_versions(const elf::ElfLibrary& library, Extension& copy) const {
+  for (const elf::VersionNeed& need : library.symbols.versions().needs()) {
     if (need.weak || names_.defines_version(need.file, need.name).value_or(true)) continue;
     UnmetVersion unmet;
     unmet.library =
@@ -249,7 +249,7 @@ void TargetResolver::take_versions(const ElfLibrary& library, Extension& copy) c
     if (!newest.empty()) unmet.provided_max = need.name.substr(0, need.name.rfind('_') + 1) + newest;
     unmet.needed_by = library.path;
     if (const auto undefined = library.symbols.undefined())
-      for (const UndefinedSymbol& symbol : *undefined)
+      for (const elf::UndefinedSymbol& symbol : *undefined)
         if (symbol.version == need.name && unmet.symbols.size() < 64) unmet.symbols.push_back(symbol.name);
     copy.unmet_versions.push_back(std::move(unmet));
   }
@@ -265,7 +265,7 @@ void TargetResolver::take_names(const TargetScope& scope, Extension& copy) {
   // A missing library may be the one that defines a name without an owner.
   const bool may_be_a_strangers = std::ranges::any_of(
       scope.by_soname, [](const auto& entry) { return entry.second.state == Found::Missing; });
-  for (const UndefinedSymbol& symbol : *undefined) {
+  for (const elf::UndefinedSymbol& symbol : *undefined) {
     if (symbol.weak) continue;
     ++copy.undefined;
     NameAnswer answer = names_.ask(symbol, scope);
@@ -294,8 +294,8 @@ void TargetResolver::resolve(Extension& copy, const std::string& folder, bool ta
   state.scope.tag_is_promised = tag_is_promised;
   copy.closure.push_back(copy.path);
   walk(**file, state);
-  for (const ElfLibrary* library : state.own) take_versions(*library, copy);
+  for (const elf::ElfLibrary* library : state.own) take_versions(*library, copy);
   take_names(state.scope, copy);
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

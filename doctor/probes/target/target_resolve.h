@@ -14,16 +14,16 @@
 // Resolves a file of this machine with the facts that a snapshot has about another one (--so with --from).
 // TargetLibraries finds the libraries, TargetSymbols answers for the symbols, and TargetResolver walks what
 // a file needs and asks both. Each answer may be Open; only a fact makes something missing.
-namespace scankit {
+namespace scankit::probes {
 
 // One library, as a file from here would meet it on the machine of a snapshot.
 struct TargetLibrary {
   enum class State { Found, Missing, Open };  // Open: the snapshot does not say
   State state = State::Open;
-  std::string path;                       // "" where only the soname is known
-  bool with_torch = false;                // there because `import torch` loaded it
-  std::shared_ptr<const ElfLibrary> own;  // it came with the file: lies in the same wheel or folder
-  const ExportTable* table = nullptr;     // its names, from a snapshot taken --with-exports
+  std::string path;                            // "" where only the soname is known
+  bool with_torch = false;                     // there because `import torch` loaded it
+  std::shared_ptr<const elf::ElfLibrary> own;  // it came with the file: lies in the same wheel or folder
+  const ExportTable* table = nullptr;          // its names, from a snapshot taken --with-exports
 };
 
 // The libraries of that machine, as far as its snapshot tells.
@@ -51,7 +51,7 @@ class TargetLibraries {
   TargetLibrary find_driver() const;
   bool is_known_missing(const std::string& soname) const;
 
-  LibraryCache beside_;
+  elf::LibraryCache beside_;
   std::map<std::string, std::string> named_;
   const Snapshot& machine_;
   std::set<std::string> with_torch_;          // sonames
@@ -66,7 +66,7 @@ bool is_glibc_library(const std::string& soname);
 
 // Who wants names, and what it would be loaded with.
 struct TargetScope {
-  const ElfLibrary* file = nullptr;
+  const elf::ElfLibrary* file = nullptr;
   std::string tag;                                 // "cpython-311-x86_64-linux-gnu", "abi3", ""
   bool tag_is_promised = false;                    // its wheel's tags promise that it fits that Python
   std::map<std::string, TargetLibrary> by_soname;  // everything that it needs, directly or not
@@ -85,26 +85,27 @@ struct NameAnswer {
 // the soname; all of them by the export tables where the snapshot has some.
 class TargetSymbols {
  public:
-  TargetSymbols(const Snapshot& machine, const TargetLibraries& libraries, const SymbolIndex& symbol_index);
-  NameAnswer ask(const UndefinedSymbol& symbol, const TargetScope& scope);
+  TargetSymbols(const Snapshot& machine, const TargetLibraries& libraries,
+                const torch_abi::SymbolIndex& symbol_index);
+  NameAnswer ask(const elf::UndefinedSymbol& symbol, const TargetScope& scope);
   // "2.39" of "GLIBC_2.39": the newest of that family which the machine defines; "" where it is not known.
   std::string newest_version(const std::string& wanted) const;
   // Nothing where it is not known.
   std::optional<bool> defines_version(const std::string& library, const std::string& version) const;
 
  private:
-  NameAnswer ask_tables(const UndefinedSymbol& symbol, const TargetScope& scope);
-  NameAnswer ask_torch(const UndefinedSymbol& symbol, const TargetScope& scope);
+  NameAnswer ask_tables(const elf::UndefinedSymbol& symbol, const TargetScope& scope);
+  NameAnswer ask_torch(const elf::UndefinedSymbol& symbol, const TargetScope& scope);
   NameAnswer ask_python(const TargetScope& scope) const;
-  NameAnswer ask_versioned(const UndefinedSymbol& symbol, const TargetScope& scope) const;
-  NameAnswer ask_others(const UndefinedSymbol& symbol, const TargetScope& scope) const;
+  NameAnswer ask_versioned(const elf::UndefinedSymbol& symbol, const TargetScope& scope) const;
+  NameAnswer ask_others(const elf::UndefinedSymbol& symbol, const TargetScope& scope) const;
   const std::set<std::string>* names_of(const ExportTable& table);
-  bool offers(const ExportTable& table, const UndefinedSymbol& symbol);
+  bool offers(const ExportTable& table, const elf::UndefinedSymbol& symbol);
   void explain_torch(const std::string& name, MissingSymbol& missing) const;
 
   const Snapshot& machine_;
   const TargetLibraries& libraries_;
-  const SymbolIndex& index_;
+  const torch_abi::SymbolIndex& index_;
   int release_ = -1;      // the column of that machine's torch
   Message release_note_;  // why there is none
   std::map<const ExportTable*, std::optional<std::set<std::string>>> names_;
@@ -122,19 +123,20 @@ class TargetResolver {
 
  private:
   struct Walk;
-  std::vector<TargetLibraries::Folder> folders_of(const ElfLibrary& library, const std::string& folder) const;
+  std::vector<TargetLibraries::Folder> folders_of(const elf::ElfLibrary& library,
+                                                  const std::string& folder) const;
   std::vector<std::string> needs_of(const std::string& soname, const TargetLibrary& library) const;
-  void walk(const ElfLibrary& file, Walk& walk);
+  void walk(const elf::ElfLibrary& file, Walk& walk);
   void take_library(const std::string& soname, const std::string& needed_by, const TargetLibrary& library,
                     Extension& copy) const;
-  void take_versions(const ElfLibrary& library, Extension& copy) const;
+  void take_versions(const elf::ElfLibrary& library, Extension& copy) const;
   void take_names(const TargetScope& scope, Extension& copy);
 
   const Snapshot& machine_;
-  LibraryCache files_;
+  elf::LibraryCache files_;
   TargetLibraries libraries_;
   TargetSymbols names_;
   std::string site_;  // where a wheel would be unpacked there
 };
 
-}  // namespace scankit
+}  // namespace scankit::probes

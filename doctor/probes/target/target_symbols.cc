@@ -11,7 +11,7 @@
 #include "doctor/probes/target/target_resolve.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using State = NameAnswer::State;
@@ -25,11 +25,11 @@ bool is_release(const std::string& version) {
 
 NameAnswer provided(Message on_trust = {}) { return {State::Provided, {}, std::move(on_trust)}; }
 NameAnswer open(Message why) { return {State::Open, {}, std::move(why)}; }
-NameAnswer missing(const UndefinedSymbol& symbol, const std::string& owner) {
+NameAnswer missing(const elf::UndefinedSymbol& symbol, const std::string& owner) {
   NameAnswer answer{State::Missing, {}, ""};
   answer.missing.name = symbol.name;
   answer.missing.version = symbol.version;
-  answer.missing.demangled = demangle(symbol.name);
+  answer.missing.demangled = elf::demangle(symbol.name);
   answer.missing.owner = owner;
   return answer;
 }
@@ -66,7 +66,7 @@ unsigned gcc_of_libstdcxx(const std::string& glibcxx) {
 
 // The column of the symbol index is that of the minor release: patches export the same names.
 TargetSymbols::TargetSymbols(const Snapshot& machine, const TargetLibraries& libraries,
-                             const SymbolIndex& symbol_index)
+                             const torch_abi::SymbolIndex& symbol_index)
     : machine_(machine), libraries_(libraries), index_(symbol_index) {
   const Torch& torch = machine.torch.value;
   const auto version = Version::parse(torch.version);
@@ -94,7 +94,7 @@ const std::set<std::string>* TargetSymbols::names_of(const ExportTable& table) {
   return known->second ? &*known->second : nullptr;
 }
 
-bool TargetSymbols::offers(const ExportTable& table, const UndefinedSymbol& symbol) {
+bool TargetSymbols::offers(const ExportTable& table, const elf::UndefinedSymbol& symbol) {
   const std::set<std::string>* names = names_of(table);
   if (names == nullptr || !names->contains(symbol.name)) return false;
   // A library without versions answers any (glibc elf/dl-lookup.c, do_lookup_x).
@@ -104,7 +104,7 @@ bool TargetSymbols::offers(const ExportTable& table, const UndefinedSymbol& symb
 
 // The loader's scope: what is global, then the file's own needs. That decides whatever the name is. One
 // library without a readable table leaves a name open that the others lack.
-NameAnswer TargetSymbols::ask_tables(const UndefinedSymbol& symbol, const TargetScope& scope) {
+NameAnswer TargetSymbols::ask_tables(const elf::UndefinedSymbol& symbol, const TargetScope& scope) {
   bool all_known = true;
   for (const ExportTable* table : libraries_.global()) {
     if (offers(*table, symbol)) return provided();
@@ -116,7 +116,7 @@ NameAnswer TargetSymbols::ask_tables(const UndefinedSymbol& symbol, const Target
     all_known = all_known && (read || library.own != nullptr);
   }
   if (!all_known) return open("");
-  NameAnswer answer = missing(symbol, symbol_owner(symbol.name, symbol.version));
+  NameAnswer answer = missing(symbol, elf::symbol_owner(symbol.name, symbol.version));
   if (answer.missing.owner != "torch") return answer;
   for (const Library& library : machine_.torch.value.libraries)
     if (const ExportTable* table = libraries_.table(path_basename(library.path)))
@@ -135,33 +135,33 @@ void TargetSymbols::explain_torch(const std::string& name, MissingSymbol& missin
     missing.flipped_exported_by = english(message("torch {}", machine_.torch.value.version));
     return;
   }
-  const std::string prefix = overload_prefix(name);
+  const std::string prefix = elf::overload_prefix(name);
   if (prefix.empty()) return;
-  const std::string function = qualified_name(without_string_abi(missing.demangled));
+  const std::string function = elf::qualified_name(elf::without_string_abi(missing.demangled));
   for (const std::string& other : index_.with_prefix(prefix, kCandidateLimit)) {
     const auto set = index_.find(other);
-    const std::string text = demangle(other);
-    if (!set || !has(set->exact) || qualified_name(without_string_abi(text)) != function) continue;
+    const std::string text = elf::demangle(other);
+    if (!set || !has(set->exact) || elf::qualified_name(elf::without_string_abi(text)) != function) continue;
     if (missing.near.size() < kNearLimit) missing.near.push_back(text);
   }
 }
 
 // The symbol index lists each release with the string ABI of its own wheels. For a torch with the other one
 // (conda, vendors) the `twin` sets tell which names with a string it exports.
-NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetScope& scope) {
+NameAnswer TargetSymbols::ask_torch(const elf::UndefinedSymbol& symbol, const TargetScope& scope) {
   if (machine_.torch.state == ProbeState::Absent) return missing(symbol, "torch");
   if (release_ < 0) return open(release_note_);
-  if (!tells_a_release(symbol.name, symbol.version))
-    return open(
-        message("{} is a symbol that differs between builds of one torch release", demangle(symbol.name)));
-  const IndexedRelease& release = index_.releases()[static_cast<std::size_t>(release_)];
+  if (!torch_abi::tells_a_release(symbol.name, symbol.version))
+    return open(message("{} is a symbol that differs between builds of one torch release",
+                        elf::demangle(symbol.name)));
+  const torch_abi::IndexedRelease& release = index_.releases()[static_cast<std::size_t>(release_)];
   const Torch& torch = machine_.torch.value;
   const bool own_strings = torch.string_abi != "old" && torch.string_abi != "new"
                                ? true
                                : (torch.string_abi == "new") == release.new_strings;
   const auto has = [&](std::uint64_t set) { return (set >> release_ & 1) != 0; };
   const auto known = index_.find(symbol.name);
-  const bool strings = string_abi_in(demangle(symbol.name)) != StringAbi::Neither ||
+  const bool strings = elf::string_abi_in(elf::demangle(symbol.name)) != elf::StringAbi::Neither ||
                        (known && known->twin != 0) || symbol.name.find("B5cxx11") != std::string::npos;
   bool there = known && has(known->exact);
   if (strings && !own_strings) there = known ? has(known->twin) : has(index_.find_api(symbol.name));
@@ -176,13 +176,13 @@ NameAnswer TargetSymbols::ask_torch(const UndefinedSymbol& symbol, const TargetS
                        (in_scope("libtorch_cuda.so") && in_scope("libc10_cuda.so"))) &&
                       (!symbol.name.starts_with("THP") || in_scope("libtorch_python.so"));
   if (there && linked) return provided();
-  const bool core = in_scope("libc10.so") && outermost_scope(symbol.name) == "c10";
+  const bool core = in_scope("libc10.so") && elf::outermost_scope(symbol.name) == "c10";
   if (there && core && !speaks_of_cuda(symbol.name))
     return provided(message("{} is exported by torch {}, and assumed to be in libc10.so",
-                            demangle(symbol.name), torch.version));
+                            elf::demangle(symbol.name), torch.version));
   if (there)
     return open(
-        message("whether {} is in a torch library that the file is linked to", demangle(symbol.name)));
+        message("whether {} is in a torch library that the file is linked to", elf::demangle(symbol.name)));
   NameAnswer answer = missing(symbol, "torch");
   explain_torch(symbol.name, answer.missing);
   return answer;
@@ -225,16 +225,16 @@ std::string TargetSymbols::newest_version(const std::string& wanted) const {
 }
 
 // A symbol with a version can only come from the library that the version names.
-NameAnswer TargetSymbols::ask_versioned(const UndefinedSymbol& symbol, const TargetScope& scope) const {
+NameAnswer TargetSymbols::ask_versioned(const elf::UndefinedSymbol& symbol, const TargetScope& scope) const {
   if (const auto defined = defines_version(symbol.version_file, symbol.version)) {
     if (*defined) return provided();
-    return missing(symbol, symbol_owner(symbol.name, symbol.version));
+    return missing(symbol, elf::symbol_owner(symbol.name, symbol.version));
   }
   const auto library = scope.by_soname.find(symbol.version_file);
   if (library == scope.by_soname.end() || library->second.state == Found::Open)
     return open("");  // the library's own line says it
   if (library->second.state == Found::Missing)
-    return missing(symbol, symbol_owner(symbol.name, symbol.version));
+    return missing(symbol, elf::symbol_owner(symbol.name, symbol.version));
   return provided(
       message("the symbols of {} are derived from its soname: the snapshot contains no export "
               "tables",
@@ -257,11 +257,11 @@ static bool torch_may_carry(const std::string& name) {
   constexpr std::array<std::string_view, 13> kScopes{"fbgemm", "onnx",    "onnx_torch", "tensorpipe", "gloo",
                                                      "google", "cutlass", "thrust",     "libkineto",  "mslk",
                                                      "sdp",    "nvtx",    "dnnl"};
-  return std::ranges::find(kScopes, outermost_scope(name)) != kScopes.end();
+  return std::ranges::find(kScopes, elf::outermost_scope(name)) != kScopes.end();
 }
 
-NameAnswer TargetSymbols::ask_others(const UndefinedSymbol& symbol, const TargetScope& scope) const {
-  const std::string owner = symbol_owner(symbol.name, symbol.version);
+NameAnswer TargetSymbols::ask_others(const elf::UndefinedSymbol& symbol, const TargetScope& scope) const {
+  const std::string owner = elf::symbol_owner(symbol.name, symbol.version);
   // Linked without the library at hand. torch's own libraries export what old libstdc++ lack of it.
   if (owner == "cuda" || owner == "libc" || owner == "libstdc++")
     return provided(message(
@@ -278,27 +278,27 @@ NameAnswer TargetSymbols::ask_others(const UndefinedSymbol& symbol, const Target
     return open(
         message("whether {} is one of the third-party symbols that torch's libraries export: the snapshot "
                 "contains no export tables",
-                demangle(symbol.name)));
+                elf::demangle(symbol.name)));
   }
   if (strangers.empty()) return missing(symbol, owner);
   return open(message("whether {} exports {}: the snapshot contains no export tables", strangers,
-                      demangle(symbol.name)));
+                      elf::demangle(symbol.name)));
 }
 
 // From the strongest fact to the weakest: a file that came along, an export table, a symbol version, and
 // then the rules for the owner of the name.
-NameAnswer TargetSymbols::ask(const UndefinedSymbol& symbol, const TargetScope& scope) {
+NameAnswer TargetSymbols::ask(const elf::UndefinedSymbol& symbol, const TargetScope& scope) {
   for (const auto& [soname, library] : scope.by_soname)
-    if (library.own != nullptr && library.own->symbols.exports(SymbolQuery(symbol))) return provided();
+    if (library.own != nullptr && library.own->symbols.exports(elf::SymbolQuery(symbol))) return provided();
   if (libraries_.has_tables()) {
     NameAnswer answer = ask_tables(symbol, scope);
     if (answer.state != State::Open) return answer;
   }
   if (!symbol.version.empty()) return ask_versioned(symbol, scope);
-  const std::string owner = symbol_owner(symbol.name, symbol.version);
+  const std::string owner = elf::symbol_owner(symbol.name, symbol.version);
   if (owner == "torch") return ask_torch(symbol, scope);
   if (owner == "python") return ask_python(scope);
   return ask_others(symbol, scope);
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 TEST(TargetNames, TakesChipsAndVersionsOnly) {
@@ -84,4 +84,4 @@ TEST(DescribeTarget, SaysNothingWhereNothingIsDescribed) {
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::probes

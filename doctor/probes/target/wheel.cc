@@ -17,7 +17,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 constexpr std::uint64_t kManyMembers = 100'000, kLongName = 1024, kTextLimit = 16u << 20;
@@ -231,7 +231,7 @@ Result<Archive> open_archive(const std::string& path) {
   SCANKIT_TRY(auto source, make_real_host()->open(std::filesystem::absolute(path)));
   std::vector<std::string> names;
   for (const Member& member : archive.members) names.push_back(member.name);
-  const FileBytes file{std::shared_ptr<const ByteSource>(std::move(source))};
+  const elf::FileBytes file{std::shared_ptr<const ByteSource>(std::move(source))};
   if (const Message problem = archive_ambiguity(file, names); !problem.empty()) return refused(path, problem);
   return archive;
 }
@@ -311,4 +311,4 @@ Result<void> unpack_whole_wheel(const std::string& path, const std::string& fold
   return {};
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

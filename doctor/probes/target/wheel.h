@@ -11,7 +11,7 @@
 // how it is unpacked. A wheel is somebody else's archive: it is read strictly and within bounds, and
 // never run.
 
-namespace scankit {
+namespace scankit::probes {
 
 constexpr std::size_t kMostTags = 1000;  // that are read of one wheel; those with most have some thirty
 
@@ -31,7 +31,7 @@ bool take_tags(const std::string& text, Wheel& wheel);
 // from the front and one that reads from the end must meet the same members: each byte belongs to exactly one
 // header, member or directory, and each member says the same of itself in both places. `names` are the
 // members as the unpacker lists them, in its order. (uv and PyPI refuse such archives: CVE-2025-54368.)
-Message archive_ambiguity(const FileBytes& file, const std::vector<std::string>& names);
+Message archive_ambiguity(const elf::FileBytes& file, const std::vector<std::string>& names);
 
 struct UnpackedWheel {
   Wheel wheel;
@@ -45,4 +45,4 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
 // The same refusals. What is written before one of them stays.
 Result<void> unpack_whole_wheel(const std::string& path, const std::string& folder);
 
-}  // namespace scankit
+}  // namespace scankit::probes

@@ -13,7 +13,7 @@
 // records, in bytes. wheel.cc unpacks with minizip; this file makes sure that every other reader sees the
 // same archive.
 
-namespace scankit {
+namespace scankit::probes {
 
 // A '-' separates parts and occurs in none: PEP 427 writes it as '_' inside a name or a version.
 bool read_wheel_name(const std::string& file_name, Wheel& wheel) {
@@ -95,7 +95,7 @@ struct ZipMember {
 
 // Where the archive's end record is; nothing where none ends with the file. It is searched from the front to
 // see every candidate: readers that search from the end take the last one.
-std::optional<std::uint64_t> find_end(const FileBytes& file, Message& problem) {
+std::optional<std::uint64_t> find_end(const elf::FileBytes& file, Message& problem) {
   const std::uint64_t tail = std::min(file.size(), kEndSize + kLongComment);
   const auto bytes = file.slice(file.size() - tail, tail);
   if (!bytes) return std::nullopt;
@@ -112,7 +112,7 @@ std::optional<std::uint64_t> find_end(const FileBytes& file, Message& problem) {
 
 // With 64-bit records, these have to stand right before the end record, in their shortest form (4.3.14,
 // 4.3.15). A number that both records have must be the same in both.
-std::optional<Directory> find_directory(const FileBytes& file, std::uint64_t end) {
+std::optional<Directory> find_directory(const elf::FileBytes& file, std::uint64_t end) {
   const auto entries = file.read<std::uint16_t>(end + 10), on_disk = file.read<std::uint16_t>(end + 8);
   const auto size = file.read<std::uint32_t>(end + 12), start = file.read<std::uint32_t>(end + 16);
   if (!entries || !on_disk || !size || !start) return std::nullopt;
@@ -136,7 +136,7 @@ std::optional<Directory> find_directory(const FileBytes& file, std::uint64_t end
 }
 
 // The 64-bit numbers of a header's extra field (id 1), in the order of those that are not in the header.
-bool read_extra64(const Bytes& extra, const std::vector<std::uint64_t*>& wanted) {
+bool read_extra64(const elf::Bytes& extra, const std::vector<std::uint64_t*>& wanted) {
   for (std::uint64_t at = 0; at + 4 <= extra.size();) {
     const std::uint16_t id = *extra.read<std::uint16_t>(at), size = *extra.read<std::uint16_t>(at + 2);
     if (id == 1) {
@@ -153,7 +153,7 @@ bool read_extra64(const Bytes& extra, const std::vector<std::uint64_t*>& wanted)
 }
 
 // Reads the record at `at` and moves `at` behind it; nothing where the record is damaged.
-std::optional<ZipMember> central_record(const Bytes& bytes, std::uint64_t& at) {
+std::optional<ZipMember> central_record(const elf::Bytes& bytes, std::uint64_t& at) {
   if (bytes.read<std::uint32_t>(at) != kCentralMark || at + kCentralSize > bytes.size()) return std::nullopt;
   ZipMember member;
   member.flags = *bytes.read<std::uint16_t>(at + 8);
@@ -189,7 +189,7 @@ std::string method_name(std::uint16_t method) {
 
 // How the member's own header differs from the directory, in one sentence; "" where both agree. `end` is set
 // behind its data and its descriptor.
-Message local_problem(const FileBytes& file, const ZipMember& member, std::uint64_t& end) {
+Message local_problem(const elf::FileBytes& file, const ZipMember& member, std::uint64_t& end) {
   const std::string name = printable(member.name);
   const auto header = file.slice(member.start, kLocalSize);
   if (!header || *header->read<std::uint32_t>(0) != kLocalMark)
@@ -219,7 +219,7 @@ Message local_problem(const FileBytes& file, const ZipMember& member, std::uint6
   if (member.method != 0 && member.method != 8)
     return message("its member \"{}\" is compressed with {}, which scankit does not support", name,
                    method_name(member.method));
-  const auto data = checked_add(member.start + kLocalSize + name_size + extra_size, member.packed);
+  const auto data = elf::checked_add(member.start + kLocalSize + name_size + extra_size, member.packed);
   if (!data || *data > file.size()) return message("its member \"{}\" extends beyond the file", name);
   end = *data;
   if (described) {  // with or without a mark, with numbers of 32 or 64 bits
@@ -234,7 +234,7 @@ Message local_problem(const FileBytes& file, const ZipMember& member, std::uint6
 
 // Members by their place in the file: each has to begin where the one before ended, the first at 0 and the
 // directory behind the last.
-Message layout_problem(const FileBytes& file, std::vector<ZipMember> members, std::uint64_t directory) {
+Message layout_problem(const elf::FileBytes& file, std::vector<ZipMember> members, std::uint64_t directory) {
   std::ranges::sort(members, {}, &ZipMember::start);
   std::uint64_t at = 0;
   const ZipMember* before = nullptr;
@@ -259,13 +259,13 @@ Message layout_problem(const FileBytes& file, std::vector<ZipMember> members, st
 
 }  // namespace
 
-Message archive_ambiguity(const FileBytes& file, const std::vector<std::string>& names) {
+Message archive_ambiguity(const elf::FileBytes& file, const std::vector<std::string>& names) {
   Message problem;
   const auto end = find_end(file, problem);
   if (!problem.empty() || !end) return problem;
   const auto directory = find_directory(file, *end);
   if (!directory) return message("its end record is damaged");
-  const auto behind = checked_add(directory->start, directory->size);
+  const auto behind = elf::checked_add(directory->start, directory->size);
   if (!behind || *behind > directory->end) return message("its end record is damaged");
   if (*behind < directory->end)
     return message(
@@ -285,4 +285,4 @@ Message archive_ambiguity(const FileBytes& file, const std::vector<std::string>&
   return layout_problem(file, std::move(members), directory->start);
 }
 
-}  // namespace scankit
+}  // namespace scankit::probes

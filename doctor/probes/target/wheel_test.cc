@@ -9,7 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/probes/target/zip_test.h"
 
-namespace scankit {
+namespace scankit::probes {
 namespace {
 
 using test::Entry;
@@ -232,4 +232,4 @@ TEST_F(WheelLayout, RefusesMoreTagsThanAWheelHas) {
 
 }  // namespace
 
-}  // namespace scankit
+}  // namespace scankit::probes

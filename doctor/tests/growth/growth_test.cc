@@ -131,23 +131,25 @@ TEST_F(Growth, OfLogs) {
                        "ImportError: x.so: undefined symbol: _Z#v\n", "Traceback (most recent call last):\n",
                        "  File \"/a/torch/__init__.py\", line #\n", "a@b:~/x$ ls\n", "\x1b[31m", "\r",
                        "error: command 'gcc' failed with exit code 1\n"},
-                      200'000, [](const std::string& text) { (void)explain_text(text); }));
+                      200'000, [](const std::string& text) { (void)logs::explain_text(text); }));
 }
 
 TEST_F(Growth, OfPackageSources) {
-  expect_linear(texts(
-      "package source",
-      {"import a\n", "import a#\n", "from . import a#\n", "import a; a.b(a)\n", "a(", "(", "a.", "if a:\n ",
-       "a = ", "def f#(a, b=1):\n  return f#\n", "\"\"\"", "\\\n", "try: import a#\nexcept: a# = None\n",
-       "lambda a:", "import a as b\nif b: b()\n"},
-      120'000, [](const std::string& text) { (void)scan_package_file("import a\n" + text, "p.q", true); }));
+  expect_linear(texts("package source",
+                      {"import a\n", "import a#\n", "from . import a#\n", "import a; a.b(a)\n", "a(", "(",
+                       "a.", "if a:\n ", "a = ", "def f#(a, b=1):\n  return f#\n", "\"\"\"", "\\\n",
+                       "try: import a#\nexcept: a# = None\n", "lambda a:", "import a as b\nif b: b()\n"},
+                      120'000, [](const std::string& text) {
+                        (void)probes::scan_package_file("import a\n" + text, "p.q", true);
+                      }));
 }
 
 TEST_F(Growth, OfImportLines) {
   expect_linear(texts("import lines",
                       {"import a\n", "if b:\n import a\n", " import a\n", "try:\n import a\n",
                        "except E:\n a = None\n", "def f():\n"},
-                      60'000, [](const std::string& text) { (void)scan_imports("try:\n" + text, {"a"}); }));
+                      60'000,
+                      [](const std::string& text) { (void)probes::scan_imports("try:\n" + text, {"a"}); }));
 }
 
 // The text before makes every use one that something asks before, so that none of them ends the search.
@@ -156,11 +158,14 @@ TEST_F(Growth, OfUsesOfAnImport) {
   expect_linear(texts("uses of an import",
                       {"  a.b()\n", "  t()\n", "  f()\n", "def g#():\n  t()\n  a.b()\n", "import a\n",
                        "def g#():\n", "  g#()\n  a.b()\n"},
-                      60'000, [head](const std::string& text) { (void)unguarded_uses(head + text, {"a"}); }));
+                      60'000,
+                      [head](const std::string& text) { (void)probes::unguarded_uses(head + text, {"a"}); }));
 }
 
 TEST_F(Growth, OfWheels) {
-  const auto unpack = [this](const std::string& path) { (void)unpack_wheel(path, scratch_.path() + "/out"); };
+  const auto unpack = [this](const std::string& path) {
+    (void)probes::unpack_wheel(path, scratch_.path() + "/out");
+  };
   const test::Entry about{"m-1.dist-info/WHEEL", "Tag: py3-none-any\n"};
   expect_linear(
       {file(
@@ -195,13 +200,13 @@ TEST_F(Growth, OfInstalledFiles) {
   Python python;
   python.sys_path = {{scratch_.path() + "/site", "site", true}};
   const auto distributions = [this, python](const std::string&) {
-    EXPECT_EQ(probe_distributions(*host_, python).value.size(), 1u);
+    EXPECT_EQ(probes::probe_distributions(*host_, python).value.size(), 1u);
   };
   const auto libraries = [this](const std::string& path) {
-    (void)shared_libraries_of(*host_, {.path = path_dirname(path)});
+    (void)probes::shared_libraries_of(*host_, {.path = path_dirname(path)});
   };
   const auto pth = [this](const std::string& path) {
-    (void)PthReader(*host_, {}).read_folder(path_dirname(path));
+    (void)probes::PthReader(*host_, {}).read_folder(path_dirname(path));
   };
   expect_linear(
       {file(
@@ -225,21 +230,23 @@ TEST_F(Growth, OfInstalledFiles) {
            pth)});
   expect_linear(texts(
       "METADATA", {"Requires-Dist: a#>=1\n", "Requires-Dist: a[", "Requires-Dist: a (", "Requires-Dist: a;"},
-      200'000, [](const std::string& text) { (void)requirement_lines("Name: m\n" + text); }));
-  expect_linear(texts("marker", {"(", "extra == 'a' or ", "extra == ", "not ", "'"}, 200'000,
-                      [python](const std::string& text) { (void)marker_holds(text, python, "x86_64", {}); }));
+      200'000, [](const std::string& text) { (void)probes::requirement_lines("Name: m\n" + text); }));
+  expect_linear(
+      texts("marker", {"(", "extra == 'a' or ", "extra == ", "not ", "'"}, 200'000,
+            [python](const std::string& text) { (void)probes::marker_holds(text, python, "x86_64", {}); }));
   expect_linear(texts(
       "editable finder",
       {"MAPPING: dict[str, str] = {'a#': '/b#'}\n", "'a#': '/b#', ", "F.map_module('a#', '/b#')\n", "("},
-      200'000, [](const std::string& text) { (void)mappings_of_finder("MAPPING = {" + text, "f.py"); }));
+      200'000,
+      [](const std::string& text) { (void)probes::mappings_of_finder("MAPPING = {" + text, "f.py"); }));
 }
 
 // In a process of the program `true`, which needs the C library alone.
 void load_into_process(const Host& host, const std::string& path) {
-  LibraryCache libraries(host);
-  auto process = ProcessImage::start(libraries, "/bin/true");
+  elf::LibraryCache libraries(host);
+  auto process = elf::ProcessImage::start(libraries, "/bin/true");
   ASSERT_TRUE(process) << english(process.error().message);
-  const LoadResult loaded = process->load(path, 0, false);
+  const elf::LoadResult loaded = process->load(path, 0, false);
   if (loaded.object >= 0) (void)process->resolve(loaded.object, loaded.list);  // else refused
 }
 
@@ -281,7 +288,7 @@ TEST_F(Growth, StaysWithinBoundsAtTheWorstSizes) {
   expect_cost("snapshot of 20 Mi objects", 5, 64, [&] { EXPECT_FALSE(snapshot_from_json(objects)); });
   const std::string imports = repeated("import a\n", 100'000);
   expect_cost("package source of 100,000 imports", 5, 256,
-              [&] { (void)scan_package_file(imports, "m", true); });
+              [&] { (void)probes::scan_package_file(imports, "m", true); });
   const Snapshot tokens = with_text(repeated("token", 80'000)),
                  homes = with_text(numbered("/home/u#:", 30'000));
   expect_cost("redaction of 80,000 tokens", 5, 256, [&] { (void)redacted(tokens); });

@@ -27,9 +27,9 @@ Texts texts_of_tables() {
     add(texts, cause.title, "cause " + std::string(cause.slug) + ": title");
     add(texts, cause.next_step, "cause " + std::string(cause.slug) + ": next step");
   }
-  for (const Check* check : all_checks())
+  for (const checks::Check* check : checks::all_checks())
     add(texts, check->question, "check " + std::string(check->id) + ": question; true means healthy");
-  for (const FaultClass& fault : fault_classes()) {
+  for (const knowledge::FaultClass& fault : knowledge::fault_classes()) {
     const std::string where = "scankit explain " + fault.id + ": ";
     add(texts, fault.title, where + "title");
     add(texts, fault.root_cause, where + "why");
@@ -39,11 +39,11 @@ Texts texts_of_tables() {
     for (const std::string& excuse : {fault.no_static, fault.no_observed, fault.no_log})
       add(texts, excuse, where + "why there is no such side, after \"Not by the doctor:\"");
   }
-  for (const LogRule& rule : log_rules()) {
+  for (const knowledge::LogRule& rule : knowledge::log_rules()) {
     add(texts, rule.meaning, "log rule " + rule.id + ": meaning");
     add(texts, rule.settles, "log rule " + rule.id + ": \"to be sure, look at ...\"");
   }
-  for (const LogJoin& join : log_joins()) {
+  for (const knowledge::LogJoin& join : knowledge::log_joins()) {
     add(texts, join.meaning, "log rule for " + join.gives + ": second half, \"meaning of the error; ...\"");
     add(texts, join.settles, "log rule for " + join.gives + ": \"to be sure, look at ...\"");
   }

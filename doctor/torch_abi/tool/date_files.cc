@@ -14,7 +14,7 @@ void print(const scankit::BuiltFor& built_for) {
   std::string releases;
   if (built_for.between_known_releases) releases = *built_for.torch_min + "," + *built_for.torch_max;
   for (const std::string& release : built_for.releases) releases += (releases.empty() ? "" : ",") + release;
-  const std::string words = scankit::built_for_words(built_for);
+  const std::string words = scankit::torch_abi::built_for_words(built_for);
   std::printf("%s\t%u\t%s\t%s\n", built_for.file.c_str(), built_for.torch_names, releases.c_str(),
               (words.empty() ? built_for.why_not_narrower.english() : words).c_str());
 }
@@ -30,10 +30,11 @@ int main(int argc, char** argv) {
     const std::string name = scankit::path_basename(copy.path);
     if (const auto first = name.find('.'); first != name.rfind('.'))
       copy.tag = name.substr(first + 1, name.rfind('.') - first - 1);
-    scankit::inspect_file(*host, copy);
+    scankit::probes::inspect_file(*host, copy);
     built_for.push_back(copy.built_for);
     print(built_for.back());
   }
-  print(scankit::date_together(scankit::SymbolIndex::built_in(), "together", built_for));
+  print(
+      scankit::torch_abi::date_together(scankit::torch_abi::SymbolIndex::built_in(), "together", built_for));
   return 0;
 }

@@ -16,7 +16,7 @@
 #include "doctor/elf/mangling.h"
 #include "doctor/torch_abi/symbol_index.h"
 
-namespace scankit {
+namespace scankit::torch_abi {
 
 // What the unpacked part of one torch wheel says: torch/lib, version.py, METADATA, headers; and tags.txt, the
 // file names of that release's wheels. A value that the wheel does not give stays empty.
@@ -40,8 +40,8 @@ std::string first_match(const std::string& text, const std::string& pattern) {
 }
 
 // Raises the floors to the newest version of each family that the library needs.
-void take_newest(const ElfLibrary& library, std::map<std::string, std::string>& floors) {
-  for (const VersionNeed& need : library.symbols.versions().needs())
+void take_newest(const elf::ElfLibrary& library, std::map<std::string, std::string>& floors) {
+  for (const elf::VersionNeed& need : library.symbols.versions().needs())
     for (const std::string family : {"GLIBC_", "GLIBCXX_", "CXXABI_"}) {
       if (!need.name.starts_with(family)) continue;
       const auto version = Version::parse(need.name.substr(family.size()));
@@ -58,7 +58,7 @@ Result<void> read_libraries(const Host& host, const std::string& folder, TorchWh
   SCANKIT_TRY(const auto entries, host.list(folder));
   for (const DirEntry& entry : entries) {
     if (entry.name.find(".so") == std::string::npos) continue;
-    SCANKIT_TRY(const auto library, open_library(host, path_join(folder, entry.name)));
+    SCANKIT_TRY(const auto library, elf::open_library(host, path_join(folder, entry.name)));
     take_newest(*library, floors);
     SCANKIT_TRY(const auto exported, library->symbols.exported());
     for (const std::string& name : exported)
@@ -152,7 +152,7 @@ Result<TorchWheel> read_torch_wheel(const std::string& folder) {
   std::map<std::string, std::string> floors;
   SCANKIT_CHECK(read_libraries(*host, lib, wheel, floors));
   Message reason;
-  const std::string abi = string_abi_of_torch(*host, path_join(lib, "libc10.so"), reason);
+  const std::string abi = elf::string_abi_of_torch(*host, path_join(lib, "libc10.so"), reason);
   if (abi == "unknown") return Error{Errc::Unsupported, reason, ""};
   wheel.new_strings = abi == "new";
   wheel.pybind_internals = pybind_internals(*host, path_join(lib, "libtorch_python.so"));
@@ -222,17 +222,18 @@ namespace {
 void add_twins(std::map<std::string, ReleaseSet>& sets) {
   struct Form {
     ReleaseSet* set;
-    StringAbi abi;
+    elf::StringAbi abi;
   };
   std::map<std::string, std::vector<Form>> forms;
   for (auto& [name, set] : sets) {
-    const std::string demangled = demangle(name);
-    forms[without_string_abi(demangled)].push_back({&set, string_abi_in(demangled)});
+    const std::string demangled = elf::demangle(name);
+    forms[elf::without_string_abi(demangled)].push_back({&set, elf::string_abi_in(demangled)});
   }
   for (const auto& [api, same] : forms)
     for (const Form& form : same)
       for (const Form& other : same)
-        if ((form.abi == StringAbi::New) != (other.abi == StringAbi::New)) form.set->twin |= other.set->exact;
+        if ((form.abi == elf::StringAbi::New) != (other.abi == elf::StringAbi::New))
+          form.set->twin |= other.set->exact;
 }
 
 std::string yaml_of(const std::vector<TorchWheel>& wheels) {
@@ -333,7 +334,7 @@ Result<void> make(const std::string& symbol_index_file, const std::string& heade
 }
 
 }  // namespace
-}  // namespace scankit
+}  // namespace scankit::torch_abi
 
 int main(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
@@ -345,8 +346,8 @@ int main(int argc, char** argv) {
                  "FACTS...\n");
     return 2;
   }
-  const auto made = reads ? scankit::read(argv[2], argv[3], first == "--headers")
-                          : scankit::make(argv[1], argv[2], argv[3], {argv + 4, argv + argc});
+  const auto made = reads ? scankit::torch_abi::read(argv[2], argv[3], first == "--headers")
+                          : scankit::torch_abi::make(argv[1], argv[2], argv[3], {argv + 4, argv + argc});
   if (!made) std::fprintf(stderr, "scankit_make_symbol_index: %s\n", english(made.error().message).c_str());
   return made ? 0 : 3;
 }
