@@ -312,7 +312,8 @@ void add_cases(CLI::App& command, Options& options) {
   command.add_flag("--full", options.full, say("run the short list and hundreds of random cases"))
       ->excludes(quick);
   command.add_option("--device", options.device, say("cpu, cuda (every GPU), cuda:N (one of them) or all"))
-      ->check(CLI::Validator(device_problem, "DEVICE"))
+      ->type_name("DEVICE")
+      ->check(CLI::Validator(device_problem, ""))
       ->capture_default_str();
   command
       .add_option("--seed", options.seed,

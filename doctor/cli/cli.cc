@@ -257,8 +257,8 @@ void add_doctor(CLI::App& app, int& exit_status) {
   command
       ->add_option(
           "--python", options->pythons,
-          say("the Python to look at [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]; repeat for "
-              "several"))
+          say("the Python to look at; repeat for several [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, "
+              "PATH]"))
       ->type_name("PATH")
       ->allow_extra_args(false);
   add_environment_options(*command, options->environment);

@@ -13,7 +13,7 @@
 #include "doctor/report/text.h"
 #include "doctor/report/words.h"
 
-// `scankit doctor` with several --python or --from: each is diagnosed as if it had been alone, in one run. The worst
+// `scankit doctor` with several --python or --from: each is diagnosed by itself, in one run. The worst
 // exit status is that of the run.
 namespace scankit::cli {
 namespace {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several environments in one run: each is diagnosed as if it had been alone, and the worst decides the status."""
+"""Several environments in one run: each is diagnosed by itself, and the worst decides the status."""
 import pytest
 
 pytestmark = pytest.mark.ctest(group="several", fixtures="torch_env;modules")
