@@ -42,6 +42,7 @@ COMMANDS = {
     "env lock": (["--python", PYTHON, "--offline", "--out", OUT + "/scankit.lock", "--spec", OUT + "/scankit.yaml"], {0}),
     "env export": (["requirements", "--lock", OUT + "/scankit.lock", "--partial"], {0, 1, 2, 4}),
     "env fetch": (["--lock", OUT + "/scankit.lock", "--out", OUT + "/wheels"], {0, 1, 4}),
+    "env suggest": (["--offline", "--gpu", "sm_90", "--driver", "580.95"], {0}),
     "env create": ([OUT + "/no/such/env", "--lock", OUT + "/scankit.lock"], {2}),
     "env sync": (["--python", PYTHON, "--lock", OUT + "/scankit.lock", "--dry-run"], {0, 2}),
     "env schema": ([], {0}),
