@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments made from a lock and from a spec: by uv and by pip, with and without an index, and everything that can go wrong:
 wheels that are missing or were changed, a full disk, a directory that is taken, a kill at any moment."""
+import glob
 import hashlib
 import json
 import os
@@ -78,6 +79,7 @@ def record_of(folder):
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
+@pytest.mark.ctest(labels="ci;e2e")
 def test_from_lock(create, installer):
     result = create("new", "--json", uv=installer == "uv").ends(0)
     answer = result.json
@@ -128,6 +130,7 @@ def test_offline(create, work):
     assert not left_behind()
 
 
+@pytest.mark.ctest(labels="ci;e2e")
 def test_refused(create):
     """What can be known before anything is made."""
     def refused(*words, why, folder="new"):
@@ -174,6 +177,7 @@ def test_mirror_lacks(create, installer):
     assert not left_behind()
 
 
+@pytest.mark.ctest(labels="ci;e2e")
 def test_fails_its_proof(create):
     """A wheel of the right hash whose compiled file is not the one of the lock."""
     good = json.loads(text_of("good.lock"))
@@ -209,6 +213,7 @@ def test_no_permission(create):
     assert result.status in (2, 5) and not list(Path("theirs").iterdir()), result
 
 
+@pytest.mark.ctest(labels="ci;e2e")
 def test_killed(create):
     """At random moments, with all that was started: DIR is not there or is whole, and what is left is removed by the next."""
     begin = time.monotonic()
@@ -245,7 +250,9 @@ def test_interrupted(create):
     """By Ctrl-C and SIGTERM, nothing is left."""
     for number in (signal.SIGINT, signal.SIGTERM):
         process = create.project.scankit.start("env", "create", "new", "--python", PYTHON, variables=create.variables())
-        time.sleep(0.7)
+        until = time.monotonic() + 60
+        while not glob.glob("scankit-create.*") and time.monotonic() < until:  # the environment is being made
+            time.sleep(0.01)
         process.send_signal(number)
         assert process.wait(timeout=60) in (128 + number, -number)
         assert not left_behind(), left_behind()
