@@ -144,7 +144,7 @@ Result<CommandRequest> command_request(const EnvSuggestOptions& options, const O
   commands.directory = directory_for(options);
   commands.scankit = report::scankit_program();
   std::vector<std::string> archs;
-  for (const unsigned gpu : target.request.gpus) archs.push_back("sm_" + std::to_string(gpu));
+  for (const unsigned gpu : target.request.gpus) archs.push_back(sm(gpu));
   if (target.described_gpus || origin.subject.host == nullptr) commands.archs = join(archs, ",");
   for (const PackageWish& wish : target.request.packages)
     if (wish.name == "triton") commands.extra.push_back(wish.text);

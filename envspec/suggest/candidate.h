@@ -22,6 +22,10 @@ struct TorchCandidate {
   std::vector<Violation> violations;
 };
 
+// A Python of which only the minor release is known meets a range that some patch of it meets.
+bool minor_meets(const VersionRange& range, const std::string& minor);
+std::string sms(const Archs& archs);  // "sm_80, sm_90"
+
 // What must be met, in this order: GPUs, driver, glibc, Python, packages.
 std::vector<Wish> wishes_of(const SuggestRequest& request);
 

@@ -87,7 +87,7 @@ class TargetReader {
     }
     request().gpus.assign(gpus.begin(), gpus.end());
     std::vector<std::string> names;
-    for (const unsigned gpu : gpus) names.push_back("sm_" + std::to_string(gpu));
+    for (const unsigned gpu : gpus) names.push_back(sm(gpu));
     if (!names.empty()) fact("GPU", join(names), 0);
     return {};
   }

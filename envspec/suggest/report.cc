@@ -192,7 +192,7 @@ std::string_view verdict_word(const SuggestAnswer& answer) {
 
 SuggestJson target_json(const SuggestTarget& target) {
   SuggestJson gpus = SuggestJson::array();
-  for (const unsigned gpu : target.request.gpus) gpus.push_back("sm_" + std::to_string(gpu));
+  for (const unsigned gpu : target.request.gpus) gpus.push_back(sm(gpu));
   SuggestJson packages = SuggestJson::array();
   for (const PackageWish& wish : target.request.packages) packages.push_back(wish.text);
   return {{"gpus", std::move(gpus)},
@@ -260,7 +260,7 @@ DerivedSpec spec_of(const SuggestAnswer& answer, const SuggestedSet& set) {
   Spec& spec = derived.spec;
   SpecNotes& notes = derived.notes;
   spec.driver = range_of(">=" + set.needs_driver);
-  for (const unsigned gpu : answer.target.request.gpus) spec.gpus.push_back("sm_" + std::to_string(gpu));
+  for (const unsigned gpu : answer.target.request.gpus) spec.gpus.push_back(sm(gpu));
   if (spec.gpus.empty()) notes["gpus"] = english(message("no GPU was considered"));
   spec.cuda = range_of(set.build->cuda_text + ".*");
   spec.implementation = "cpython";

@@ -259,7 +259,7 @@ std::string_view how_word(PackagePlan::How how) {
 Suggestion suggest(const SuggestRequest& request) {
   Suggestion suggestion;
   for (const unsigned gpu : request.gpus)
-    if (!is_known_gpu(gpu)) suggestion.unknown_gpus.push_back("sm_" + std::to_string(gpu));
+    if (!is_known_gpu(gpu)) suggestion.unknown_gpus.push_back(sm(gpu));
   if (!suggestion.unknown_gpus.empty()) return suggestion;
   const std::vector<Wish> wishes = wishes_of(request);
   const std::vector<TorchCandidate> candidates = candidates_of(request, wishes);

@@ -14,6 +14,7 @@ namespace scankit::envspec {
 
 // GPUs are compute capabilities without the dot: 90, 120.
 using Archs = std::vector<unsigned>;
+inline std::string sm(unsigned gpu) { return "sm_" + std::to_string(gpu); }
 
 struct TorchBuild {
   Version cuda;

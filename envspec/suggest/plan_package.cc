@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the compiled module of one package is got in a set: by a wheel, by a build here, or as scankit's own.
+#include <algorithm>
+
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/knowledge/cuda_support.h"
+#include "envspec/spec/derive.h"
+#include "envspec/suggest/candidate.h"
+
+namespace scankit::envspec {
+namespace {
+
+// Of one release: which wheel fits, or by what the nearest one does not.
+class WheelSearch {
+ public:
+  WheelSearch(const SuggestRequest& request, const PackageRow& row, const PackageRelease& release,
+              const SuggestedSet& set)
+      : request_(request), row_(row), release_(release), set_(set) {}
+
+  // Empty where a wheel fits. The facts are asked in the order in which setup.py chooses the file.
+  std::vector<Message> why_not() const {
+    const std::string name = row_.name + " " + release_.version;
+    if (release_.wheels.empty()) return {message("no wheel of {} is known", name)};
+    if (!request_.release_pages)
+      return {message("the wheels of {} are on its release page, not on the package index", name)};
+    const unsigned cuda = set_.build->cuda.part(0);
+    const auto found = std::ranges::find_if(release_.wheels, [&](const PublishedWheels& wheels) {
+      return wheels.cuda == cuda && has(wheels.torch, set_.torch->minor) && has(wheels.pythons, set_.python);
+    });
+    if (found == release_.wheels.end())
+      return {message("{} has no wheel for torch {} with CUDA {} and Python {}", name, set_.torch->minor,
+                      cuda, set_.python)};
+    for (const unsigned gpu : request_.gpus)
+      if (!has_code_for(found->archs, gpu))
+        return {message("the wheel of {} contains code for {}", name, sms(found->archs)),
+                message("that code does not run on {}", sm(gpu))};
+    const auto have = Version::parse(request_.glibc), needs = Version::parse(found->glibc);
+    if (have && needs && *have < *needs)
+      return {message("the wheels of {} need glibc {}", name, found->glibc),
+              message("this system has glibc {}", request_.glibc)};
+    return {};
+  }
+
+ private:
+  static bool has(const std::vector<std::string>& values, const std::string& value) {
+    return std::ranges::find(values, value) != values.end();
+  }
+  const SuggestRequest& request_;
+  const PackageRow& row_;
+  const PackageRelease& release_;
+  const SuggestedSet& set_;
+};
+
+// The version that a row stands for under this wish; "" where the wish excludes it. Releases that are newer than
+// the table are meant only where a range names one and takes no row.
+std::string version_in(const PackageRow& row, const PackageRelease& release, const VersionRange& range) {
+  if (!release.after_the_table)
+    return range.contains(release.version).value_or(false) ? release.version : std::string();
+  const auto newest = Version::parse(row.releases[1].version), named = Version::parse(range.least());
+  const bool newer = newest && named && std::is_gt(pep440_order(*named, *newest));
+  return newer && range.contains(*named) ? range.least() : std::string();
+}
+
+// Why a release cannot be installed in this set at all; empty where it can.
+std::vector<Message> why_excluded(const PackageRow& row, const PackageRelease& release,
+                                  const SuggestedSet& set) {
+  const std::string name = row.name + " " + release.version;
+  const auto range = [](const std::string& text) {
+    return VersionRange::parse(text).value_or(VersionRange());
+  };
+  if (!release.python.empty() && !minor_meets(range(release.python), set.python))
+    return {message("{} requires Python {}", name, release.python), message("Python is {}", set.python)};
+  if (release.triton.empty()) return {};
+  if (set.torch->triton.empty())
+    return {message("{} requires triton {}", name, release.triton),
+            message("torch {} comes without triton", set.torch_version)};
+  if (!range(release.triton).contains(set.torch->triton).value_or(false))
+    return {message("{} requires triton {}", name, release.triton),
+            message("torch {} requires triton {}", set.torch_version, set.torch->triton)};
+  return {};
+}
+
+// scankit compiles its module with the NVRTC of CUDA 12.9 or of torch, whichever knows the GPU.
+bool scankit_compiles_for(const SuggestRequest& request, const TorchBuild& build) {
+  return std::ranges::all_of(request.gpus, [&](unsigned gpu) {
+    const std::string arch = std::to_string(gpu);
+    return knowledge::nvcc_knows_arch("12.9", arch).value_or(false) ||
+           (build.cuda.part(0) >= 13 && knowledge::nvcc_knows_arch(build.cuda_text, arch).value_or(false));
+  });
+}
+
+bool nvcc_builds(const SuggestRequest& request, const PackageRelease& release, const TorchBuild& build) {
+  const unsigned major = build.cuda.part(0);
+  if (std::ranges::find(request.nvcc_majors, major) == request.nvcc_majors.end()) return false;
+  Archs archs = release.built_for;
+  if (major < 13) archs.insert(archs.end(), release.built_before_13.begin(), release.built_before_13.end());
+  return std::ranges::all_of(request.gpus, [&](unsigned gpu) { return has_code_for(archs, gpu); });
+}
+
+// Sets `how` and `why`; false where the module cannot be made.
+bool made_here(const SuggestRequest& request, const SuggestedSet& set, PackagePlan& plan) {
+  if (scankit_compiles_for(request, *set.build)) {
+    plan.how = PackagePlan::How::Own;
+    plan.why =
+        message("scankit's own {} works with every torch from 1.13 on and needs no compiler", plan.module);
+    return true;
+  }
+  if (!nvcc_builds(request, *plan.release, *set.build)) return false;
+  plan.how = PackagePlan::How::Build;
+  plan.why = message("the nvcc that was found builds it for this GPU");
+  return true;
+}
+
+// Whether the project itself builds wheels of the release for this torch: what it builds, it tests.
+bool is_built_for(const PackageRelease& release, const std::string& torch) {
+  return std::ranges::any_of(release.wheels, [&](const PublishedWheels& wheels) {
+    return std::ranges::find(wheels.torch, torch) != wheels.torch.end();
+  });
+}
+
+// Releases that can be installed in the set, newest first, each with its version; why the newest other cannot.
+struct Eligible {
+  std::vector<std::pair<const PackageRelease*, std::string>> releases;
+  std::vector<Message> excluded;
+};
+
+Eligible eligible_of(const PackageRow& row, const PackageWish& wish, const SuggestedSet& set) {
+  Eligible eligible;
+  for (const PackageRelease& release : row.releases) {
+    const std::string version = version_in(row, release, wish.range);
+    if (version.empty()) continue;
+    std::vector<Message> why = why_excluded(row, release, set);
+    if (why.empty())
+      eligible.releases.emplace_back(&release, version);
+    else if (eligible.excluded.empty())
+      eligible.excluded = std::move(why);
+  }
+  return eligible;
+}
+
+// Without a wheel: the newest release that is built for this torch. Of a torch that is newer than all of those, the
+// newest release; of an older one, the oldest: metadata names no limits, and code does not work with every torch.
+std::size_t best_without_wheel(const Eligible& eligible, const TorchRelease& torch) {
+  const auto& releases = eligible.releases;
+  for (std::size_t i = 0; i < releases.size(); ++i)
+    if (is_built_for(*releases[i].first, torch.minor)) return i;
+  const bool older = std::ranges::any_of(torch_releases(), [&](const TorchRelease& other) {
+    return &other < &torch && std::ranges::any_of(releases, [&](const auto& release) {
+      return is_built_for(*release.first, other.minor);
+    });
+  });
+  return older && std::ranges::none_of(torch_releases(),
+                                       [&](const TorchRelease& other) {
+                                         return &other > &torch &&
+                                                std::ranges::any_of(releases, [&](const auto& release) {
+                                                  return is_built_for(*release.first, other.minor);
+                                                });
+                                       })
+             ? releases.size() - 1
+             : 0;
+}
+
+void choose_release(const SuggestRequest& request, const Eligible& eligible, const SuggestedSet& set,
+                    PackagePlan& plan) {
+  const auto why_not = [&](std::size_t i) {
+    return WheelSearch(request, *plan.row, *eligible.releases[i].first, set).why_not();
+  };
+  std::size_t chosen = eligible.releases.size();
+  for (std::size_t i = 0; i < eligible.releases.size() && chosen == eligible.releases.size(); ++i)
+    if (why_not(i).empty()) chosen = i;
+  const bool wheel = chosen < eligible.releases.size();
+  if (!wheel) chosen = best_without_wheel(eligible, *set.torch);
+  plan.release = eligible.releases[chosen].first;
+  plan.version = eligible.releases[chosen].second;
+  plan.chain = why_not(wheel ? 0 : chosen);
+  if (wheel) plan.why = message("a wheel of its release page fits");
+  plan.how = wheel ? PackagePlan::How::Wheel : PackagePlan::How::Own;
+}
+
+}  // namespace
+
+PackagePlan plan_package(const SuggestRequest& request, const PackageWish& wish, const SuggestedSet& set) {
+  PackagePlan plan{.name = wish.name, .version = wish.range.text()};
+  plan.row = package_row(wish.name);
+  if (plan.row == nullptr) {
+    plan.why = message("not in scankit's tables: the installer decides");
+    return plan;
+  }
+  plan.how = PackagePlan::How::Wheel;
+  plan.module = plan.row->module;
+  Eligible eligible = eligible_of(*plan.row, wish, set);
+  if (eligible.releases.empty()) {
+    plan.chain = eligible.excluded.empty()
+                     ? std::vector<Message>{message("no release in scankit's tables meets \"{}\"", wish.text)}
+                     : std::move(eligible.excluded);
+    return plan;
+  }
+  choose_release(request, eligible, set, plan);
+  if (plan.how == PackagePlan::How::Wheel || made_here(request, set, plan)) return plan;
+  plan.how = PackagePlan::How::Wheel;
+  plan.chain.push_back(message("no compiler that scankit uses makes code for this GPU"));
+  plan.release = nullptr;
+  plan.gpu_decides = true;
+  return plan;
+}
+
+}  // namespace scankit::envspec
