@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -22,8 +23,9 @@ using Json = nlohmann::ordered_json;
 
 // One line of the summary. An environment that could not be read has no verdict.
 struct Line {
-  std::string place, verdict, cause;
-  int status = kExitClean;
+  std::string place;
+  std::optional<Verdict> verdict;
+  std::string cause;
 };
 
 // The name of the place in the answer: after redaction the facts have it without what was removed.
@@ -34,30 +36,30 @@ std::string place_of(const Snapshot& snapshot, const std::string& named) {
 }
 
 Line line_of(const Diagnosis& made, const std::string& place) {
-  Line line{.place = place,
-            .verdict = std::string(report::verdict_word(made.report.verdict)),
-            .cause = "",
-            .status = made.status};
+  Line line{.place = place, .verdict = made.report.verdict, .cause = ""};
   for (const Finding& finding : made.report.findings)
     if (line.cause.empty() && finding.severity() == Severity::Error && !finding.because_of)
       line.cause = info(finding.cause).slug;
   return line;
 }
 
+// By the verdict, not by the exit status: --fail-on never makes nothing healthy.
 const report::Mark& mark_of_line(const Line& line) {
-  if (line.status == kExitClean) return report::kGood;
-  return line.status == kExitFindings ? report::kError : report::kUnknown;
+  if (line.verdict == Verdict::Healthy) return report::kGood;
+  return line.verdict == Verdict::Broken ? report::kError : report::kUnknown;
 }
 
 std::string summary(const std::vector<Line>& lines, const report::TextStyle& style) {
   const auto good = static_cast<std::size_t>(
-      std::ranges::count_if(lines, [](const Line& line) { return line.status == kExitClean; }));
+      std::ranges::count_if(lines, [](const Line& line) { return line.verdict == Verdict::Healthy; }));
   report::Page page(style);
-  page.gap().line(0, good == lines.size() ? say("all {} environments are in order", lines.size())
-                                          : say("{} of {} environments are in order", good, lines.size()));
+  page.gap().line(0, good == lines.size() ? say("all {} environments are healthy", lines.size())
+                                          : say("{} of {} environments are healthy", good, lines.size()));
   for (const Line& line : lines)
-    page.marked(2, mark_of_line(line), line.place,
-                ": " + line.verdict + (line.cause.empty() ? "" : " (" + line.cause + ")"));
+    page.marked(
+        2, mark_of_line(line), line.place,
+        ": " + (line.verdict ? std::string(report::verdict_word(*line.verdict)) : say("cannot be examined")) +
+            (line.cause.empty() ? "" : " (" + line.cause + ")"));
   return page.take();
 }
 
@@ -66,7 +68,7 @@ void add_failure(const Error& error, const DoctorOptions& options, const std::st
                  std::vector<Line>& lines, Json& answers) {
   report_error(error, options.environment.redact);
   const std::string place = options.environment.redact ? say("environment {}", lines.size() + 1) : named;
-  lines.push_back({.place = place, .verdict = say("cannot be examined"), .cause = "", .status = kExitUsage});
+  lines.push_back({.place = place, .verdict = std::nullopt, .cause = ""});
   answers.push_back({{"place", place}, {"exit_status", kExitUsage}, {"answer", nullptr}});
 }
 
@@ -96,7 +98,7 @@ int run_doctors(const DoctorOptions& options) {
     if (lines.size() > 1) heading.gap();
     heading.strong(place);
     std::cout << heading.take();
-    show(views, options.show, made->notes);
+    status = first_that_counts({status, show(views, options.show, made->notes)});
     std::cout.flush();
   };
   for (const std::string& python : options.pythons) {

@@ -21,10 +21,15 @@ def broken(environment):
 
 def test_the_worst_decides(scankit, good, broken):
     done = scankit("doctor", "--python", good.python, "--python", broken.python)
-    done.ends(1, "1 of 2 environments are in order")
+    done.ends(1, "1 of 2 environments are healthy")
     done.has_line(rf"{good.python}: healthy$").has_line(rf"{broken.python}: broken \(torch_version_mismatch\)$")
     assert done.out.index(str(good.python)) < done.out.index(str(broken.python)), done
-    scankit("doctor", "--python", good.python, "--python", good.python).ends(0, "all 2 environments are in order")
+    scankit("doctor", "--python", good.python, "--python", good.python).ends(0, "all 2 environments are healthy")
+
+
+def test_fail_on_makes_nothing_healthy(scankit, broken):
+    done = scankit("doctor", "--fail-on", "never", "--python", broken.python, "--python", broken.python)
+    done.ends(0, "0 of 2 environments are healthy").has_line(rf"{broken.python}: broken")
 
 
 def test_one_that_cannot_be_read_hides_no_other(scankit, good, work):
@@ -48,7 +53,7 @@ def test_stored_snapshots(scankit, good, broken, work):
     for name, env in [("good", good), ("broken", broken)]:
         (work / f"{name}.json").write_text(scankit("snapshot", "--python", env.python).ends(0).out)
     done = scankit("doctor", "--from", work / "good.json", "--from", work / "broken.json")
-    done.ends(1, "1 of 2 environments are in order").has_line(rf"{work}/broken.json: broken")
+    done.ends(1, "1 of 2 environments are healthy").has_line(rf"{work}/broken.json: broken")
 
 
 def test_redacted_names_no_home(scankit, good):
