@@ -111,14 +111,32 @@ Result<SuggestInstaller> chosen_installer(const EnvSuggestOptions& options, cons
   return found;
 }
 
-// ".venv" in a project without one, else a name of its own: a command must not change an environment that is there.
+// The first free one of ".venv", "scankit-env", "scankit-env-2", ...: a command must not change an environment that is
+// there.
 std::string directory_for(const EnvSuggestOptions& options) {
   if (!options.directory.empty()) return options.directory;
   const auto host = make_real_host();
-  const auto taken = [&](const char* name) {
+  const auto taken = [&](const std::string& name) {
     return host->lstat(path_join(current_directory(), name)).has_value();
   };
-  return taken(".venv") ? "scankit-env" : ".venv";
+  std::string name = ".venv";
+  for (unsigned number = 1; taken(name); ++number)
+    name = number == 1 ? "scankit-env" : "scankit-env-" + std::to_string(number);
+  return name;
+}
+
+// Every installer would put its files among those that are there, or in their place.
+Result<void> may_become_environment(const std::string& directory) {
+  if (directory.empty()) return {};
+  const auto host = make_real_host();
+  const std::string path = path_join(current_directory(), directory);
+  if (!host->lstat(path)) return {};
+  const auto entries = host->list(path);
+  if (entries && entries->empty()) return {};
+  return Error{Errc::InvalidArgument,
+               message("--directory {}: there is something already, which the commands would change",
+                       printable(directory)),
+               message("name a directory that does not exist yet, or an empty one")};
 }
 
 // What the user wishes, in addition to what the machine and the spec demand. mamba-ssm and causal-conv1d where only
@@ -202,6 +220,10 @@ int run_env_suggest(const EnvSuggestOptions& options) {
       cli::report_error(may.error());
       return kExitUsage;
     }
+  if (const auto may = may_become_environment(options.directory); !may) {
+    cli::report_error(may.error());
+    return kExitUsage;
+  }
   const auto answer = suggest_for(options);
   if (!answer) {
     cli::report_error(answer.error());
@@ -253,7 +275,7 @@ void add_target(CLI::App& command, DescribedTarget& target) {
 void add_suggest_command(CLI::App& env, int& exit_status) {
   const auto options = std::make_shared<EnvSuggestOptions>();
   CLI::App* command = env.add_subcommand(
-      "suggest", say("say which Python, torch, CUDA and packages fit together, and what to type"));
+      "suggest", say("say which Python, torch, CUDA and packages fit together, and print the commands"));
   note(*command,
        {.examples = {"scankit env suggest", "scankit env suggest \"mamba-ssm>=2.3\" \"torch==2.8.*\"",
                      "scankit env suggest --gpu sm_90 --driver 550.54 --glibc 2.28 --python 3.11",
@@ -275,7 +297,7 @@ void add_suggest_command(CLI::App& env, int& exit_status) {
       ->check(CLI::IsMember({"uv", "pip", "conda"}));
   command
       ->add_option("--directory", options->directory,
-                   say("directory of the new environment [default: .venv]"))
+                   say("directory of the new environment [default: .venv, or a name that is free]"))
       ->type_name("DIR");
   command->add_flag("--index-only", options->index_only,
                     say("do not count wheels on release pages, which only setup.py can download"));

@@ -13,9 +13,16 @@ using How = PackagePlan::How;
 
 void add(Words& argv, const Words& words) { argv.insert(argv.end(), words.begin(), words.end()); }
 
+// A name that programs read as another thing gets "./" in front: "-x" is an option, "~x" a home directory to conda, and
+// "3.11" or "pypy" a Python to uv.
+std::string as_path(const std::string& directory) {
+  return directory.starts_with('/') || directory.starts_with('.') ? directory : "./" + directory;
+}
+
 class CommandWriter {
  public:
-  CommandWriter(const SuggestedSet& set, const CommandRequest& request) : set_(set), request_(request) {}
+  CommandWriter(const SuggestedSet& set, const CommandRequest& request)
+      : set_(set), request_(request), directory_(as_path(request.directory)) {}
 
   std::vector<std::string> all() {
     make_environment();
@@ -31,22 +38,25 @@ class CommandWriter {
 
  private:
   bool is_uv() const { return request_.installer.kind == SuggestInstaller::Kind::Uv; }
-  std::string python() const { return request_.directory + "/bin/python"; }
+  std::string python() const { return directory_ + "/bin/python"; }
   std::string torch() const { return "torch==" + set_.torch_version; }
+  // A prefix without a slash could be the name of an environment.
+  std::string prefix() const {
+    return directory_.find('/') == std::string::npos ? "./" + directory_ : directory_;
+  }
   void run(const Words& argv) { lines_.push_back(shell_line(argv)); }
 
   void make_environment() {
     const SuggestInstaller& installer = request_.installer;
-    if (is_uv()) return run({installer.program, "venv", "--python", set_.python, request_.directory});
+    if (is_uv()) return run({installer.program, "venv", "--python", set_.python, directory_});
     if (installer.kind == SuggestInstaller::Kind::Conda)
-      return run({installer.program, "create", "--yes", "--prefix", "./" + request_.directory,
-                  "python=" + set_.python, "pip"});
-    run({installer.program.empty() ? "python" + set_.python : installer.program, "-m", "venv",
-         request_.directory});
+      // Without --yes, which conda takes as consent to remove what is at the prefix.
+      return run({installer.program, "create", "--prefix", prefix(), "python=" + set_.python, "pip"});
+    run({installer.program.empty() ? "python" + set_.python : installer.program, "-m", "venv", directory_});
   }
 
   Words install() const {
-    return is_uv() ? Words{request_.installer.program, "pip", "install", "--python", request_.directory}
+    return is_uv() ? Words{request_.installer.program, "pip", "install", "--python", directory_}
                    : Words{python(), "-m", "pip", "install"};
   }
 
@@ -57,7 +67,7 @@ class CommandWriter {
       Words uv = argv;
       uv.emplace_back("uv");
       run(uv);
-      argv = {request_.directory + "/bin/uv", "pip", "install", "--python", request_.directory};
+      argv = {directory_ + "/bin/uv", "pip", "install", "--python", directory_};
     }
     if (!set_.build->on_index) argv.push_back("--torch-backend=" + set_.build->backend());
     argv.push_back(torch());
@@ -112,6 +122,7 @@ class CommandWriter {
 
   const SuggestedSet& set_;
   const CommandRequest& request_;
+  std::string directory_;
   std::vector<std::string> lines_;
   bool tools_ = false;
 };

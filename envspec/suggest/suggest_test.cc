@@ -176,7 +176,25 @@ TEST(SuggestCommands, AreForTheInstallerThatIsThere) {
   EXPECT_EQ(pip[1], ".venv/bin/python -m pip install uv") << "pip has no name for PyTorch's archive";
   EXPECT_TRUE(pip[2].starts_with(".venv/bin/uv pip install --python .venv --torch-backend=cu126"));
   request.installer = {SuggestInstaller::Kind::Conda, "mamba"};
-  EXPECT_EQ(commands_of(set, request)[0], "mamba create --yes --prefix ./.venv python=3.14 pip");
+  EXPECT_EQ(commands_of(set, request)[0], "mamba create --prefix ./.venv python=3.14 pip")
+      << "--yes would remove an environment that is there";
+}
+
+TEST(SuggestCommands, NameTheDirectoryAsAPath) {
+  using Kind = SuggestInstaller::Kind;
+  const SuggestedSet set = best_of("{gpu: sm_90, driver: 580.95.05, glibc: '2.28', python: '3.12'}");
+  const auto has = [&](Kind kind, const std::string& directory, const char* part) {
+    return join(commands_of(set, {{kind, "x"}, directory, "scankit", "", {}}), "\n").find(part) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(has(Kind::Conda, "/srv/env", "--prefix /srv/env python"));
+  EXPECT_TRUE(has(Kind::Conda, "../env", "--prefix ../env python"));
+  for (const Kind kind : {Kind::Uv, Kind::Pip, Kind::Conda}) {
+    EXPECT_FALSE(has(kind, "/srv/env", "./"));
+    EXPECT_TRUE(has(kind, "-x", "./-x"));
+    EXPECT_FALSE(has(kind, "-x", " -x"));
+  }
+  EXPECT_TRUE(has(Kind::Uv, "3.11", "--python ./3.11 ")) << "uv reads 3.11 as a Python";
 }
 
 // What is installed by the commands must pass `env check`: scankit's module is of no package of the index.

@@ -129,8 +129,20 @@ def test_unknown_package(suggest):
 
 def test_directory(suggest):
     """A command must not change an environment that exists."""
+    def named(*words):
+        return [line for line in best(suggest(*HOPPER, "--json", "--installer", "conda", *words).ends(0))["commands"]][0]
+    assert "--prefix ./.venv " in named() and "--yes" not in named()
     os.mkdir(".venv")
-    assert "scankit-env/bin/python" in best(suggest(*HOPPER, "--json", "--installer", "pip"))["commands"][1]
+    assert "--prefix ./scankit-env " in named()
+    os.mkdir("scankit-env")
+    assert "--prefix ./scankit-env-2 " in named()
+    os.symlink("nowhere", "scankit-env-2")
+    assert "--prefix ./scankit-env-3 " in named()
+    assert "--prefix ./scankit-env " in named("--directory", "scankit-env"), "an empty directory is refused"
+    assert "--prefix ./-x " in named("--directory=-x")
+    Path("scankit-env/pyvenv.cfg").write_text("")
+    for taken in ("scankit-env", "scankit-env/pyvenv.cfg", str(Path("scankit-env").resolve())):
+        suggest(*HOPPER, "--directory", taken).refused(f"--directory {taken}: there is something already")
 
 
 @pytest.fixture
