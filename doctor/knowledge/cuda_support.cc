@@ -69,15 +69,20 @@ std::map<std::string, Range, std::less<>> read_arch_ranges() {
   return rows;
 }
 
+const Range* range_of(std::string_view arch) {
+  static const auto rows = read_arch_ranges();
+  const auto row = rows.find(arch);
+  return row == rows.end() ? nullptr : &row->second;
+}
+
 }  // namespace
 
 std::optional<bool> nvcc_knows_arch(std::string_view release, std::string_view arch) {
-  static const auto rows = read_arch_ranges();
-  const auto row = rows.find(arch);
+  const Range* range = range_of(arch);
   const auto version = Version::parse(release);
-  if (row == rows.end() || !version) return std::nullopt;
-  if (row->second.first && *version < *row->second.first) return false;
-  return !(row->second.last && *version > *row->second.last);
+  if (range == nullptr || !version) return std::nullopt;
+  if (range->first && *version < *range->first) return false;
+  return !(range->last && *version > *range->last);
 }
 
 namespace {
@@ -165,6 +170,14 @@ std::optional<Version> minimum_driver(const Version& cuda) {
   for (const Release& row : driver_table().releases)
     if (cuda.part(0) < 11 && row.cuda.part(0) == cuda.part(0) && row.cuda.part(1) == cuda.part(1))
       return row.driver;
+  return std::nullopt;
+}
+
+std::optional<Version> driver_of_first_cuda(unsigned sm) {
+  const Range* range = range_of(std::to_string(sm));
+  if (range == nullptr || !range->first) return std::nullopt;
+  for (const Release& row : driver_table().releases)
+    if (row.cuda == *range->first) return row.driver;
   return std::nullopt;
 }
 

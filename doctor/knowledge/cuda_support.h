@@ -32,6 +32,9 @@ std::optional<DriverCuda> cuda_of_driver(const Version& driver);
 // The oldest driver on which a program built with this CUDA release starts: within a major any release runs
 // on the driver of its first one.
 std::optional<Version> minimum_driver(const Version& cuda);
+// The driver of the first CUDA release whose nvcc compiles for this chip: 575.51.03 for sm_103, which CUDA 12.9
+// introduced. Nothing where a table has no row, or the chip is older than all releases.
+std::optional<Version> driver_of_first_cuda(unsigned sm);
 // The CUDA release whose driver compiles this PTX: 13.0 for "9.0".
 std::optional<Version> cuda_of_ptx(std::string_view isa);
 // Which drivers read a cubin written for this chip with this ABI version (EI_ABIVERSION); nothing where the

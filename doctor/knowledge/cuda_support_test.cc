@@ -68,6 +68,10 @@ TEST(Drivers, CompileAndUnpackWhatTheirTimeKnew) {
 }
 
 TEST(Drivers, ReadTheCubinsOfTheirTime) {
+  EXPECT_EQ(driver_of_first_cuda(120), v("570.26"));
+  EXPECT_EQ(driver_of_first_cuda(103), v("575.51.03"));
+  EXPECT_EQ(driver_of_first_cuda(60), std::nullopt) << "older than all releases of the table";
+  EXPECT_EQ(driver_of_first_cuda(130), std::nullopt);
   EXPECT_EQ(drivers_of_cubin_abi(7, 90)->reads, v("410.48"));
   EXPECT_EQ(drivers_of_cubin_abi(8, 90)->reads_text, "580.65.06");
   EXPECT_EQ(drivers_of_cubin_abi(8, 90)->refused_below, v("570.26"));

@@ -45,6 +45,18 @@ Version oldest_driver(const TorchBuild& build) {
   return unpacks && *unpacks > driver ? *unpacks : driver;
 }
 
+// The first driver that knows the GPU. From sm_100 on cubins are written in a way that older drivers refuse, whatever
+// CUDA they are of, and a chip that a later CUDA introduced is not in the drivers before it. Nothing for older GPUs,
+// which every driver of a supported CUDA knows, and where the tables do not say.
+constexpr unsigned kFirstBounded = 100;
+std::optional<Version> driver_that_knows(unsigned gpu) {
+  constexpr unsigned kCubinAbi = 8;
+  const auto of_chip = knowledge::driver_of_first_cuda(gpu);
+  const auto of_abi = knowledge::drivers_of_cubin_abi(kCubinAbi, gpu);
+  if (gpu < kFirstBounded || !of_chip || !of_abi) return std::nullopt;
+  return std::max(*of_chip, of_abi->reads);
+}
+
 // "550.54" is every driver that begins so: only the parts that were given are compared.
 bool is_older(const Version& driver, Version needed) {
   if (needed.release.size() > driver.release.size()) needed.release.resize(driver.release.size());
@@ -105,7 +117,7 @@ class Judge {
 
   void driver() {
     const Version oldest = oldest_driver(*set_.build), of_cuda = *knowledge::minimum_driver(set_.build->cuda);
-    set_.needs_driver = driver_text(oldest);
+    set_.needs_driver = driver_text(with_gpus(oldest));
     if (!request_.driver) return;
     const unsigned major = set_.build->cuda.part(0);
     if (is_older(*request_.driver, of_cuda))
@@ -131,16 +143,24 @@ class Judge {
                   driver_text(of_cuda)));
   }
 
-  // From sm_100 on cubins are written in a way that older drivers refuse, whatever CUDA they are of.
+  // The GPUs raise the bound of the build, also where nothing is known of the driver.
+  Version with_gpus(Version driver) {
+    for (const unsigned gpu : request_.gpus) {
+      const auto knows = driver_that_knows(gpu);
+      if (knows) driver = std::max(driver, *knows);
+      if (!knows && gpu >= kFirstBounded)
+        set_.notes.push_back(message("which driver is the first for {} is not known", sm(gpu)));
+    }
+    return driver;
+  }
+
   void driver_knows(unsigned gpu) {
-    constexpr unsigned kCubinAbi = 8, kFirst = 100;
-    const auto drivers = knowledge::drivers_of_cubin_abi(kCubinAbi, gpu);
-    if (gpu < kFirst || !drivers || !is_older(*request_.driver, drivers->reads)) return;
+    const auto knows = driver_that_knows(gpu);
+    if (!knows || !is_older(*request_.driver, *knows)) return;
     violate(wish_of(Wish::Kind::Driver), "gpu of driver",
             {supported_by_driver(request_),
-             message("code for {} needs a driver of {} or newer", sm(gpu), drivers->reads_text)},
+             message("code for {} needs a driver of {} or newer", sm(gpu), driver_text(*knows))},
             wish_of(Wish::Kind::Gpu, sm(gpu)));
-    if (drivers->reads > oldest_driver(*set_.build)) set_.needs_driver = drivers->reads_text;
   }
 
   void glibc() {

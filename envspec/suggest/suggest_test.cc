@@ -159,6 +159,20 @@ SuggestedSet best_of(const std::string& machine) {
   return suggest(request_of(YAML::Load(machine))).sets.front();
 }
 
+// The bound that people read and that --spec writes where nothing is known of the driver.
+TEST(Suggest, CountsTheGpusInTheDriverThatASetNeeds) {
+  const auto needs = [](const std::string& gpu) {
+    return best_of("{gpu: '" + gpu + "', glibc: '2.35', python: '3.12'}").needs_driver;
+  };
+  EXPECT_EQ(needs("sm_90"), "525.60.13");
+  EXPECT_EQ(needs("sm_120"), "570.26");
+  EXPECT_EQ(needs("sm_90,sm_100"), "570.26");
+  EXPECT_EQ(needs("sm_103"), "575.51.03") << "a chip that CUDA 12.9 introduced";
+  EXPECT_EQ(needs("sm_121"), "575.51.03");
+  const SuggestedSet set = best_of("{gpu: sm_120, glibc: '2.35', python: '3.12'}");
+  EXPECT_EQ(spec_of(SuggestAnswer{}, set).spec.driver.text(), ">=570.26");
+}
+
 TEST(SuggestCommands, AreForTheInstallerThatIsThere) {
   const SuggestedSet set = best_of("{gpu: sm_60, driver: 580.95.05, glibc: '2.28', python: '3.14'}");
   EXPECT_FALSE(set.build->on_index) << "no build on the index has sm_60 and cp314";
