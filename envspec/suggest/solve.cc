@@ -104,48 +104,69 @@ std::string releases_text(const std::set<std::size_t>& places) {
   return text;
 }
 
-// Candidates that fail for one reason are one entry: its first chain speaks for all of them. The reason of a
-// build is the one by which most of its Pythons fail, the machine's before the wishes'.
-std::vector<RuledOut> ruled_out(const std::vector<TorchCandidate>& candidates, const SuggestedSet* best) {
-  struct Group {
-    std::set<std::size_t> places;
-    std::set<std::string> cudas;
-    std::vector<Message> chain;
+// Builds that were ruled out for one reason: which releases, by CUDA.
+struct Group {
+  std::map<std::string, std::set<std::size_t>> places;
+  std::vector<Message> chain;
+};
+
+// "torch 2.10 to 2.14 with CUDA 13.0, torch 2.12 to 2.15 with CUDA 13.2": builds that exist, no others.
+std::string builds_text(const Group& group) {
+  std::map<std::set<std::size_t>, std::vector<std::string>> cudas;
+  std::vector<std::set<std::size_t>> order;
+  for (const auto& [cuda, places] : group.places) {
+    if (!cudas.contains(places)) order.push_back(places);
+    cudas[places].push_back(cuda);
+  }
+  std::vector<std::string> parts;
+  for (const auto& places : order)
+    parts.push_back(say("torch {} with CUDA {}", releases_text(places), join(cudas[places])));
+  return join(parts);
+}
+
+// The reason of each build that no candidate has: the first thing that is wrong with its best one. A Python that the
+// wishes exclude is a reason only where the build has no other one.
+std::map<const TorchBuild*, const Violation*> reasons_of(const std::vector<TorchCandidate>& candidates,
+                                                         const std::vector<Wish>& wishes) {
+  const auto wrong = [&](const TorchCandidate& candidate) {
+    const bool python = std::ranges::any_of(candidate.violations, [&](const Violation& one) {
+      return one.wish < wishes.size() && wishes[one.wish].kind == Wish::Kind::Python;
+    });
+    return std::pair(python, candidate.violations.size());
   };
+  std::map<const TorchBuild*, const TorchCandidate*> best;
+  for (const TorchCandidate& candidate : candidates) {
+    const TorchCandidate*& known = best[candidate.set.build];
+    if (known == nullptr || candidate.violations.empty() ||
+        (!known->violations.empty() && wrong(candidate) < wrong(*known)))
+      known = &candidate;
+  }
+  std::map<const TorchBuild*, const Violation*> reasons;
+  for (const auto& [build, candidate] : best)
+    if (!candidate->violations.empty()) reasons[build] = &candidate->violations.front();
+  return reasons;
+}
+
+// Builds that fail for one reason are one entry: the first chain speaks for all of them.
+std::vector<RuledOut> ruled_out(const std::vector<TorchCandidate>& candidates,
+                                const std::vector<Wish>& wishes, const SuggestedSet* best) {
+  const auto reasons = reasons_of(candidates, wishes);
   std::vector<std::string> order;
   std::map<std::string, Group> groups;
-  std::map<const TorchBuild*, const Violation*> reasons;
-  std::set<const TorchBuild*> fits;
-  for (const TorchCandidate& candidate : candidates) {
-    const TorchBuild* build = candidate.set.build;
-    if (candidate.violations.empty()) {
-      fits.insert(build);
-      continue;
-    }
-    const Violation*& reason = reasons[build];
-    if (reason == nullptr || candidate.violations.front().wish < reason->wish)
-      reason = &candidate.violations.front();
-  }
   for (std::size_t place = 0; place < torch_releases().size(); ++place)
     for (const TorchBuild& build : torch_releases()[place].builds) {
       const auto reason = reasons.find(&build);
       // What is older than the best set is of no interest, unless nothing fits at all.
       const bool older = best != nullptr && &torch_releases()[place] > best->torch;
-      if (reason == reasons.end() || fits.contains(&build) || older) continue;
+      if (reason == reasons.end() || older) continue;
       const std::string& key = reason->second->group;
       if (!groups.contains(key)) order.push_back(key);
       Group& group = groups[key];
-      group.places.insert(place);
-      group.cudas.insert(build.cuda_text);
+      group.places[build.cuda_text].insert(place);
       if (group.chain.empty()) group.chain = reason->second->chain;
     }
   std::vector<RuledOut> entries;
-  for (const std::string& key : order) {
-    const Group& group = groups[key];
-    std::string cudas;
-    for (const std::string& cuda : group.cudas) cudas += (cudas.empty() ? "" : ", ") + cuda;
-    entries.push_back({say("torch {} with CUDA {}", releases_text(group.places), cudas), group.chain});
-  }
+  for (const std::string& key : order) entries.push_back({builds_text(groups[key]), groups[key].chain});
   return entries;
 }
 
@@ -265,7 +286,7 @@ Suggestion suggest(const SuggestRequest& request) {
   const std::vector<TorchCandidate> candidates = candidates_of(request, wishes);
   suggestion.sets = chosen(fitting(candidates));
   const SuggestedSet* best = suggestion.sets.empty() ? nullptr : &suggestion.sets.front();
-  suggestion.ruled_out = ruled_out(candidates, best);
+  suggestion.ruled_out = ruled_out(candidates, wishes, best);
   if (best == nullptr) {
     suggestion.conflict = conflict_of(candidates, wishes);
     suggestion.changes = changes_of(candidates, wishes, request);

@@ -79,7 +79,7 @@ struct SuggestedSet {
 
 // Builds of torch or ways to a package that were ruled out for one reason.
 struct RuledOut {
-  std::string what;            // "torch 2.11 to 2.15 (CUDA 13.0, 13.2)"
+  std::string what;            // "torch 2.11 to 2.14 with CUDA 13.0, torch 2.15 with CUDA 13.2"
   std::vector<Message> chain;  // facts, each of which follows from the one before or is of the machine
 };
 

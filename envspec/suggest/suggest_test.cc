@@ -139,10 +139,27 @@ TEST(Suggest, NamesWhatIsRuledOutInChains) {
   const Suggestion suggestion = suggest(request);
   ASSERT_FALSE(suggestion.ruled_out.empty());
   const RuledOut& first = suggestion.ruled_out.front();
-  EXPECT_EQ(first.what, "torch 2.10 to 2.15 with CUDA 13.0, 13.2");
+  EXPECT_EQ(first.what, "torch 2.9 to 2.14 with CUDA 13.0, torch 2.12 to 2.15 with CUDA 13.2");
   ASSERT_EQ(first.chain.size(), 3u);
   EXPECT_EQ(english(first.chain[0]), "driver 535.54.03 supports CUDA up to 12.2");
   EXPECT_EQ(english(first.chain[2]), "CUDA 13 needs a driver of 580.65.06 or newer");
+}
+
+// A Python that torch has wheels for is no reason, and a build that does not exist is not ruled out.
+TEST(Suggest, RulesOutForWhatIsWrongWithTheNearestCandidate) {
+  const Suggestion suggestion =
+      suggest(request_of(YAML::Load("{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.11', "
+                                    "packages: [torch==2.9.0, triton<3.5]}")));
+  ASSERT_FALSE(suggestion.ruled_out.empty());
+  for (const RuledOut& entry : suggestion.ruled_out)
+    for (const Message& fact : entry.chain)
+      EXPECT_EQ(english(fact).find("Python"), std::string::npos) << entry.what << ": " << english(fact);
+  const Suggestion old =
+      suggest(request_of(YAML::Load("{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.9'}")));
+  const auto reason = std::ranges::find_if(old.ruled_out, [](const RuledOut& entry) {
+    return english(entry.chain.back()) == "Python 3.9 is required";
+  });
+  EXPECT_NE(reason, old.ruled_out.end()) << "no Python of torch 2.9 and newer is 3.9";
 }
 
 TEST(Suggest, RefusesWhatIsNotAPackage) {

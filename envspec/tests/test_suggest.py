@@ -79,7 +79,7 @@ def test_nothing_fits(suggest):
 
 def test_ruled_out(suggest):
     suggest("--gpu", "sm_90", "--driver", "535.54.03", "--glibc", "2.35", "--python", "3.11").has_line(
-        r"CUDA 13\.0, 13\.2: driver 535\.54\.03 supports CUDA up to 12\.2 -> .* -> CUDA 13 needs a driver of 580\.65\.06 or newer")
+        r"torch 2\.\d+ to 2\.14 with CUDA 13\.0, torch 2\.12 to 2\.15 with CUDA 13\.2: driver 535\.54\.03 supports CUDA up to 12\.2 -> .* -> CUDA 13 needs a driver of 580\.65\.06 or newer")
 
 
 def test_bad_input(suggest):
