@@ -26,6 +26,27 @@ std::string sms(const Archs& archs) {
 
 namespace {
 
+// The table has the triton of the newest patch. Another patch of torch requires another patch of the same minor release
+// of triton: 2.9.0 requires 3.5.0, 2.9.1 requires 3.5.1.
+bool is_patch_of_table(const SuggestedSet& set) { return set.torch_version == set.torch->version; }
+std::string triton_minor(const SuggestedSet& set) {
+  const auto triton = Version::parse(set.torch->triton);
+  return triton ? triton->major_minor() : set.torch->triton;
+}
+
+}  // namespace
+
+std::string triton_text(const SuggestedSet& set) {
+  return is_patch_of_table(set) ? set.torch->triton : triton_minor(set) + ".*";
+}
+
+bool triton_meets(const VersionRange& range, const SuggestedSet& set) {
+  return is_patch_of_table(set) ? range.contains(set.torch->triton).value_or(true)
+                                : minor_meets(range, triton_minor(set));
+}
+
+namespace {
+
 // "3.10 to 3.14"
 std::string pythons_of(const TorchRelease& torch) {
   std::string first, last;
@@ -84,7 +105,13 @@ class Judge {
     glibc();
     python();
     cuda();
-    for (const PackageWish& wish : request_.packages) package(wish);
+    // torch and triton first: the patch of torch decides about the packages.
+    for (const PackageWish& wish : request_.packages)
+      if (wish.name == "torch") torch(wish);
+    for (const PackageWish& wish : request_.packages)
+      if (wish.name == "triton") triton(wish);
+    for (const PackageWish& wish : request_.packages)
+      if (wish.name != "torch" && wish.name != "triton") package(wish);
   }
 
  private:
@@ -200,15 +227,24 @@ class Judge {
   }
 
   void triton(const PackageWish& wish) {
-    if (set_.torch->triton.empty() || wish.range.contains(set_.torch->triton).value_or(true)) return;
-    violate(wish_of(Wish::Kind::Package, wish.text), "triton:" + set_.torch->triton,
-            {message("torch {} requires triton {}", set_.torch_version, set_.torch->triton),
-             message("\"{}\" excludes it", wish.text)});
+    if (set_.torch->triton.empty() || triton_meets(wish.range, set_)) return;
+    // Another patch of torch may require what the wish takes.
+    const auto patch = Version::parse(set_.torch_version)->part(2);
+    const bool other = patch > 0 && minor_meets(wish.range, triton_minor(set_));
+    const auto pinned = std::ranges::find(request_.packages, "torch", &PackageWish::name);
+    const bool free = pinned == request_.packages.end();
+    if (other && free) {
+      set_.torch_version = set_.torch->minor + "." + std::to_string(patch - 1);
+      return;
+    }
+    const std::string triton = triton_text(set_);
+    violate(wish_of(Wish::Kind::Package, wish.text), "triton:" + triton,
+            {message("torch {} requires triton {}", set_.torch_version, triton),
+             message("\"{}\" excludes it", wish.text)},
+            other ? std::optional(wish_of(Wish::Kind::Package, pinned->text)) : std::nullopt);
   }
 
   void package(const PackageWish& wish) {
-    if (wish.name == "torch") return torch(wish);
-    if (wish.name == "triton") return triton(wish);
     PackagePlan plan = plan_package(request_, wish, set_);
     const bool none = plan.how != PackagePlan::How::Index && plan.release == nullptr;
     if (none)

@@ -22,8 +22,12 @@ struct TorchCandidate {
   std::vector<Violation> violations;
 };
 
-// A Python of which only the minor release is known meets a range that some patch of it meets.
+// A version of which only the minor release is known meets a range that some patch of it meets.
 bool minor_meets(const VersionRange& range, const std::string& minor);
+// The triton that the set's torch requires: "3.5.1", or "3.5.*" of a patch that is not in the table; and whether it is
+// in a range, where only the minor release is known whether any patch is.
+std::string triton_text(const SuggestedSet& set);
+bool triton_meets(const VersionRange& range, const SuggestedSet& set);
 std::string sms(const Archs& archs);  // "sm_80, sm_90"
 
 // What must be met, in this order: GPUs, driver, glibc, Python, packages.

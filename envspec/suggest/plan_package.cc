@@ -75,9 +75,9 @@ std::vector<Message> why_excluded(const PackageRow& row, const PackageRelease& r
   if (set.torch->triton.empty())
     return {message("{} requires triton {}", name, release.triton),
             message("torch {} comes without triton", set.torch_version)};
-  if (!range(release.triton).contains(set.torch->triton).value_or(false))
+  if (!triton_meets(range(release.triton), set))
     return {message("{} requires triton {}", name, release.triton),
-            message("torch {} requires triton {}", set.torch_version, set.torch->triton)};
+            message("torch {} requires triton {}", set.torch_version, triton_text(set))};
   return {};
 }
 

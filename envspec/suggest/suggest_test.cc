@@ -176,6 +176,17 @@ SuggestedSet best_of(const std::string& machine) {
   return suggest(request_of(YAML::Load(machine))).sets.front();
 }
 
+// 2.9.0 requires triton 3.5.0; the table has that of 2.9.1 only.
+TEST(Suggest, ClaimsNoTritonForAnotherPatchOfTorch) {
+  const Suggestion suggestion =
+      suggest(request_of(YAML::Load("{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.11', "
+                                    "packages: [torch==2.9.0, triton<3.5]}")));
+  std::string all;
+  for (const RuledOut& entry : suggestion.ruled_out)
+    for (const Message& fact : entry.chain) all += english(fact) + "\n";
+  EXPECT_NE(all.find("torch 2.9.0 requires triton 3.5.*"), std::string::npos) << all;
+}
+
 // The bound that people read and that --spec writes where nothing is known of the driver.
 TEST(Suggest, CountsTheGpusInTheDriverThatASetNeeds) {
   const auto needs = [](const std::string& gpu) {
