@@ -74,7 +74,7 @@ class CommandWriter {
     add(argv, request_.extra);
     if (!set_.numpy.empty()) argv.push_back(set_.numpy);
     for (const PackagePlan& plan : set_.packages)
-      if (plan.how == How::Index) argv.push_back(plan.name + plan.version);
+      if (plan.how == How::Index) argv.push_back(plan.requirement());
     run(argv);
   }
 
@@ -83,7 +83,7 @@ class CommandWriter {
     Words packages, variables;
     for (const PackagePlan& plan : set_.packages) {
       if (plan.how != how) continue;
-      packages.push_back(plan.name + "==" + plan.version);
+      packages.push_back(plan.requirement());
       if (how != How::Build) continue;
       variables.push_back(plan.row->force_build + "=TRUE");
       if (!plan.release->keep_build.empty()) variables.push_back(plan.release->keep_build + "=TRUE");
@@ -114,7 +114,7 @@ class CommandWriter {
     Words argv = {"fix", "--yes", "--python", python()};
     const auto size = argv.size();
     for (const PackagePlan& plan : set_.packages)
-      if (plan.how == How::Own) add(argv, {"--package", plan.name + "==" + plan.version});
+      if (plan.how == How::Own) add(argv, {"--package", plan.requirement()});
     if (argv.size() == size) return;
     if (!request_.archs.empty()) add(argv, {"--arch", request_.archs});
     lines_.push_back(request_.scankit + " " + shell_line(argv));

@@ -139,7 +139,7 @@ class SetAsker {
   IndexAnswer ask_pip_for(const SuggestedSet& set) {
     Words requirements = requirements_of(set);
     for (const PackagePlan& plan : set.packages)
-      if (plan.how != PackagePlan::How::Index) requirements.push_back(plan.name + "==" + plan.version);
+      if (plan.how != PackagePlan::How::Index) requirements.push_back(plan.requirement());
     for (const std::string& requirement : requirements) {
       const auto wish = parse_package_wish(requirement);
       if (!wish) continue;
@@ -178,7 +178,7 @@ class SetAsker {
 
   // Asked once for each release: the archive is downloaded for its hash.
   bool has_source(const PackagePlan& plan) {
-    const std::string key = plan.name + "==" + plan.version;
+    const std::string key = plan.requirement();
     const auto known = sources_.find(key);
     if (known != sources_.end()) return known->second;
     if (left().count() <= 0) return false;
@@ -207,7 +207,7 @@ std::vector<std::string> requirements_of(const SuggestedSet& set) {
   std::vector<std::string> requirements{"torch==" + set.torch_version};
   for (const PackagePlan& plan : set.packages) {
     if (plan.how == PackagePlan::How::Index) {
-      requirements.push_back(plan.name + plan.version);
+      requirements.push_back(plan.requirement());
       continue;
     }
     if (!plan.release->triton.empty()) requirements.push_back("triton" + plan.release->triton);

@@ -53,13 +53,14 @@ class WheelSearch {
 };
 
 // The version that a row stands for under this wish; "" where the wish excludes it. Releases that are newer than
-// the table are meant only where a range names one and takes no row.
+// the table are meant only where a range names one and takes no row; what they are called, nobody knows yet, so that
+// the range itself stands for them.
 std::string version_in(const PackageRow& row, const PackageRelease& release, const VersionRange& range) {
   if (!release.after_the_table)
     return range.contains(release.version).value_or(false) ? release.version : std::string();
   const auto newest = Version::parse(row.releases[1].version), named = Version::parse(range.least());
   const bool newer = newest && named && std::is_gt(pep440_order(*named, *newest));
-  return newer && range.contains(*named) ? range.least() : std::string();
+  return newer && range.contains(*named) ? range.text() : std::string();
 }
 
 // Why a release cannot be installed in this set at all; empty where it can.

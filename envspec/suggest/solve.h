@@ -55,13 +55,16 @@ struct PackagePlan {
     Index   // not in the tables: the installer decides
   };
   std::string name, module;  // "mamba-ssm"; "" of Index
-  std::string version;       // "2.3.2.post1"; of Index the specifier
+  std::string version;       // "2.3.2.post1"; of Index, and of a release newer than the tables, the specifier
   How how = How::Index;
   const PackageRelease* release = nullptr;  // null of Index
   const PackageRow* row = nullptr;
   bool gpu_decides = false;    // without a release: it is for the GPU that no way exists
   Message why;                 // one clause: why this way
   std::vector<Message> chain;  // why not by a wheel; empty where it is one
+  bool is_range() const { return how == How::Index || release == nullptr || release->after_the_table; }
+  // "mamba-ssm==2.3.2.post1", "mamba-ssm>=2.4"
+  std::string requirement() const { return name + (is_range() ? "" : "==") + version; }
 };
 std::string_view how_word(PackagePlan::How how);  // "wheel", "fix", "build", "index": for JSON
 
