@@ -25,7 +25,7 @@ std::string title_of(const SuggestedSet& set) {
   std::string title =
       say("Python {}, torch {} with CUDA {}", set.python, set.torch_version, set.build->cuda_text);
   for (const PackagePlan& plan : set.packages)
-    title += ", " + plan.name + (plan.how == How::Index ? plan.version : " " + plan.version);
+    title += ", " + (plan.is_range() ? plan.requirement() : plan.name + " " + plan.version);
   return title;
 }
 
@@ -101,7 +101,9 @@ void print_one_set(report::Page& page, const SuggestAnswer& answer, std::size_t 
 
 void print_changes(report::Page& page, const SuggestAnswer& answer) {
   for (const SmallestChange& change : answer.suggestion.changes)
-    page.line(2, say("would fit with {}: {}", tr(change.text), title_of(change.set)));
+    page.line(2, change.kind == Wish::Kind::Package  // "without ..."
+                     ? say("would fit {}: {}", tr(change.text), title_of(change.set))
+                     : say("would fit with {}: {}", tr(change.text), title_of(change.set)));
   if (answer.suggestion.changes.empty() && answer.suggestion.unknown_gpus.empty() &&
       !answer.suggestion.conflict.empty())
     page.line(2, say("no single change is enough: change two of them"));
@@ -274,7 +276,7 @@ DerivedSpec spec_of(const SuggestAnswer& answer, const SuggestedSet& set) {
     if (plan.how == How::Own) {
       extension.torch_abi = "none";
       notes["extensions." + plan.module] = english(
-          message("scankit fix --package {}=={} installs it with its package", plan.name, plan.version));
+          message("scankit fix --package {} installs it with its package", shell_quoted(plan.requirement())));
     } else {
       extension.distribution = plan.name;
       extension.version = range_of(plan.version);

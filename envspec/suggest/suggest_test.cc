@@ -145,6 +145,16 @@ TEST(Suggest, NamesWhatIsRuledOutInChains) {
   EXPECT_EQ(english(first.chain[2]), "CUDA 13 needs a driver of 580.65.06 or newer");
 }
 
+// The doctor's own rule: code of a Tegra chip and of a desktop one cannot be exchanged.
+TEST(Suggest, ExchangesNoCodeWithTegra) {
+  EXPECT_TRUE(has_code_for({86}, 89));
+  EXPECT_TRUE(has_code_for({87}, 87));
+  EXPECT_FALSE(has_code_for({86}, 87));
+  EXPECT_FALSE(has_code_for({87}, 89));
+  EXPECT_FALSE(has_code_for({70}, 72));
+  EXPECT_TRUE(has_code_for({100}, 103));
+}
+
 // A Python that torch has wheels for is no reason, and a build that does not exist is not ruled out.
 TEST(Suggest, RulesOutForWhatIsWrongWithTheNearestCandidate) {
   const Suggestion suggestion =
@@ -237,6 +247,16 @@ TEST(SuggestCommands, NameTheDirectoryAsAPath) {
     EXPECT_FALSE(has(kind, "-x", " -x"));
   }
   EXPECT_TRUE(has(Kind::Uv, "3.11", "--python ./3.11 ")) << "uv reads 3.11 as a Python";
+}
+
+// "2.4" would be a release that nobody has seen.
+TEST(SuggestCommands, GiveTheRangeOfAReleaseThatTheTablesDoNotHave) {
+  const SuggestedSet set =
+      best_of("{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.11', packages: [mamba-ssm>=2.4]}");
+  const std::string all =
+      join(commands_of(set, {{SuggestInstaller::Kind::Uv, "uv"}, ".venv", "scankit", "", {}}), "\n");
+  EXPECT_NE(all.find(" --package 'mamba-ssm>=2.4'"), std::string::npos) << all;
+  EXPECT_EQ(all.find("mamba-ssm=="), std::string::npos) << all;
 }
 
 // What is installed by the commands must pass `env check`: scankit's module is of no package of the index.

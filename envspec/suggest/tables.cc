@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/matrix/places.h"
 
@@ -79,9 +80,6 @@ std::vector<PackageRow> read_packages() {
   return packages;
 }
 
-// 10 of 100, 103 and 10x; 9 of 90.
-unsigned major_of(unsigned arch) { return arch / 10; }
-
 }  // namespace
 
 std::string TorchBuild::backend() const {
@@ -102,8 +100,12 @@ const PackageRow* package_row(std::string_view name) {
 }
 
 bool has_code_for(const Archs& archs, unsigned gpu) {
-  return std::ranges::any_of(archs,
-                             [&](unsigned arch) { return major_of(arch) == major_of(gpu) && arch <= gpu; });
+  return std::ranges::any_of(archs, [&](unsigned arch) {
+    DeviceImage image;
+    image.kind = "cubin";
+    image.sm = arch;
+    return checks::runs_on(image, gpu);
+  });
 }
 
 bool has_ptx_for(const std::optional<unsigned>& ptx, unsigned gpu) { return ptx && *ptx <= gpu; }

@@ -59,7 +59,8 @@ struct PackageRow {
 // nullptr for a package that is in no row.
 const PackageRow* package_row(std::string_view name);
 
-// Whether a GPU runs the code: the GPUs of one major compute capability run each other's code, older on newer.
+// Whether a GPU runs the code, by the doctor's own rule: the GPUs of one major compute capability run each other's
+// code, older on newer, except for the chips of the Tegra line.
 bool has_code_for(const Archs& archs, unsigned gpu);
 // The same by PTX, which the driver compiles.
 bool has_ptx_for(const std::optional<unsigned>& ptx, unsigned gpu);

@@ -74,6 +74,7 @@ def test_nothing_fits(suggest):
     result.ends(1, "no set fits: glibc 2.17 (--glibc), Python 3.14 (--python) exclude each other")
     result.has_line(r"would fit with Python 3\.13: Python 3\.13, torch 2\.6\.0 with CUDA 12\.4")
     result.has_line(r"would fit with glibc 2\.28 or newer: Python 3\.14, torch 2\.10\.0")
+    suggest(*HOPPER, "torch==2.8.*", "mamba-ssm==2.3.2.post1").has_line(r'would fit without "torch==2\.8\.\*": Python')
     suggest("--gpu", "sm_130", "--driver", "580.95").ends(4, "sm_130 is in no table of scankit")
 
 
