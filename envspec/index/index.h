@@ -56,11 +56,22 @@ IndexRun ask_pip(const installer::Installer& pip, const std::vector<IndexQuestio
 IndexRun run_installer(const std::vector<std::string>& argv, const std::string& folder,
                        std::chrono::milliseconds node_deadline, const Looked& looked = {});
 
+// Whether an installer's resolver says that the index does not have what was asked for. Any other failure (a proxy, a
+// full disk, an option that this release does not know) is no answer of the index, and an index that refuses access is
+// reported by uv and pip as one that has nothing.
+bool is_refusal(const std::string& said);
+bool is_access_refused(const std::string& said);
+
 // The source archive that an index has of a version, without unpacking it. pip and uv are asked for it
 // with a hash that no file has: they download it, compare before they run anything from it, and name the
 // hash that it has.
-std::optional<LockedArtifact> ask_source(const installer::Installer& installer, const IndexQuestion& question,
-                                         std::chrono::milliseconds node_deadline);
+struct SourceReply {
+  std::optional<LockedArtifact> archive;
+  bool refused = false;  // the index has none; without an archive and this, nobody knows
+  std::string said;
+};
+SourceReply ask_source(const installer::Installer& installer, const IndexQuestion& question,
+                       std::chrono::milliseconds node_deadline);
 // Of what they say then: "Got HASH" (pip), "Computed: sha256:HASH" (uv).
 std::optional<LockedArtifact> read_source_hash(const std::string& said, const IndexQuestion& question);
 

@@ -75,7 +75,27 @@ Words command_of(const installer::Installer& installer, const std::string& quest
   return argv;
 }
 
+bool says_any(const std::string& said, std::initializer_list<const char*> words) {
+  return std::ranges::any_of(words, [&](const char* word) { return said.find(word) != std::string::npos; });
+}
+
 }  // namespace
+
+bool is_access_refused(const std::string& said) {
+  return says_any(said, {"403 Forbidden", "401 Unauthorized", "authentication credentials",
+                         "401 Client Error", "403 Client Error", "407 Client Error"});
+}
+
+// uv's first sentence is the same where the network is off, where it would have to build, and for another Python.
+bool is_refusal(const std::string& said) {
+  if (is_access_refused(said) ||
+      says_any(said, {"network was disabled", "network connectivity is disabled",
+                      "building from source is disabled", "current Python version", "Retrying (Retry("}))
+    return false;
+  return says_any(said, {"No solution found", "no version of", "was not found in the package registry",
+                         "No matching distribution found", "ResolutionImpossible",
+                         "Could not find a version that satisfies"});
+}
 
 // A file that ends in .whl is not a source archive, whatever --no-binary asked for.
 std::optional<LockedArtifact> read_source_hash(const std::string& said, const IndexQuestion& question) {
@@ -88,18 +108,22 @@ std::optional<LockedArtifact> read_source_hash(const std::string& said, const In
   return LockedArtifact{file, hash, 0, plain_url(url)};
 }
 
-std::optional<LockedArtifact> ask_source(const installer::Installer& installer, const IndexQuestion& question,
-                                         std::chrono::milliseconds node_deadline) {
+SourceReply ask_source(const installer::Installer& installer, const IndexQuestion& question,
+                       std::chrono::milliseconds node_deadline) {
   const auto folder = TemporaryDirectory::create("scankit-index");
-  if (!folder) return std::nullopt;
+  if (!folder) return {.said = english(folder.error().message)};
   const std::string file = folder->path() + "/questions.txt";
   const std::string line =
       question.name + "==" + question.version + " --hash=sha256:" + std::string(64, '0') + "\n";
-  if (!write_file_atomically(file, line)) return std::nullopt;
+  if (auto written = write_file_atomically(file, line); !written)
+    return {.said = english(written.error().message)};
   const IndexRun run =
       run_installer(command_of(installer, file, folder->path()), installer.project, node_deadline);
   // No file has a hash of 64 zeros, so that a successful run tells nothing about the archive.
-  return run.ok ? std::nullopt : read_source_hash(run.said, question);
+  if (run.ok) return {.said = run.said};
+  SourceReply reply{read_source_hash(run.said, question), false, run.said};
+  reply.refused = !reply.archive && !run.timed_out && is_refusal(run.said);
+  return reply;
 }
 
 namespace {
@@ -201,9 +225,9 @@ class Asker {
   bool find_source(const IndexQuestion& one) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now());
     if (left.count() <= 0) return false;
-    auto source = ask_source(request_.installer, one, left);
-    if (!source) return false;
-    reply_.sources[one.name] = *std::move(source);
+    SourceReply source = ask_source(request_.installer, one, left);
+    if (!source.archive) return false;
+    reply_.sources[one.name] = *std::move(source.archive);
     return true;
   }
 

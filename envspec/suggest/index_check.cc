@@ -47,24 +47,37 @@ Words uv_words(const installer::Installer& uv, const SuggestAnswer& answer, cons
 Words pip_words(const installer::Installer& pip, const std::string& name, const SuggestedSet& set) {
   Words argv = pip.program;
   for (const std::string& word :
-       {std::string("--disable-pip-version-check"), std::string("--no-input"), std::string("index"),
-        std::string("versions"), name, std::string("--python-version"), set.python, std::string("--retries"),
-        std::string("1")})
+       {std::string("-vv"), std::string("--disable-pip-version-check"), std::string("--no-input"),
+        std::string("index"), std::string("versions"), name, std::string("--python-version"), set.python,
+        std::string("--retries"), std::string("1")})
     argv.push_back(word);
   return argv;
+}
+
+// "Could not fetch URL ADDRESS: 403 Client Error: ..." of pip, with an address that nobody needs; "" where every page
+// was read or is not there. The line comes with -vv only, and without it pip says that there is no such package.
+std::string unread_page_in(const std::string& out) {
+  for (const std::string_view line : lines_of(out))
+    if (line.find("Could not fetch URL ") != std::string_view::npos &&
+        line.find("404 Client Error") == std::string_view::npos)
+      return std::string(line);
+  return "";
 }
 
 bool says_any(const std::string& said, std::initializer_list<const char*> words) {
   return std::ranges::any_of(words, [&](const char* word) { return said.find(word) != std::string::npos; });
 }
 
-// The network's failures, as pip and uv word them; anything else that fails is the index's answer.
+// The network's failures, as pip and uv word them.
 bool is_unreachable(const std::string& said) {
   return says_any(
       said, {"error sending request", "dns error", "Connection refused", "Request failed after",
-             "network connectivity is disabled", "Retrying (Retry(", "Connection to ", "Max retries exceeded",
-             "Network is unreachable", "Read timed out", "no such option", "unexpected argument"});
+             "network connectivity is disabled", "network was disabled", "Retrying (Retry(", "Connection to ",
+             "Max retries exceeded", "Network is unreachable", "Read timed out"});
 }
+
+// uv reads what a source archive requires by building it, which would run its code.
+bool would_build(const std::string& said) { return says_any(said, {"building from source is disabled"}); }
 
 // The installer's sentence about what it lacks, in one line of at most some hundred characters.
 std::string reason_in(const std::string& said) {
@@ -94,22 +107,39 @@ class SetAsker {
     IndexAnswer wheels = resolve(set);
     if (wheels.state != IndexAnswer::State::Confirmed) return wheels;
     for (const PackagePlan& plan : set.packages)
-      if (plan.how != PackagePlan::How::Index && !has_source(plan)) {
-        if (left().count() <= 0) return out_of_time();
-        return {IndexAnswer::State::Refused,
-                message("the index has no source archive of {} {}", plan.name, plan.version),
-                {}};
-      }
+      if (auto lacks = source_of(plan)) return *std::move(lacks);
     return wheels;
   }
+  // Whether asking for another set is of no use.
+  bool gone() const { return gone_; }
 
  private:
   std::chrono::milliseconds left() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now());
   }
-  static IndexAnswer out_of_time() {
+  IndexAnswer out_of_time() {
+    gone_ = true;
     return {IndexAnswer::State::NoAnswer,
             message("the index did not answer in time; --timeout gives it more"),
+            {}};
+  }
+
+  // Of a run that failed: what the resolver says is the index's answer, everything else is none.
+  IndexAnswer answer_of(const std::string& said) {
+    if (is_refusal(said)) return {IndexAnswer::State::Refused, reason_in(said), {}};
+    gone_ = !would_build(said);
+    if (!gone_)
+      return {
+          IndexAnswer::State::NoAnswer,
+          message("a package has only a source archive there, which uv would have to build to read what it "
+                  "requires"),
+          {}};
+    if (is_access_refused(said))
+      return {IndexAnswer::State::NoAnswer, message("the index refused access: check its credentials"), {}};
+    if (is_unreachable(said))
+      return {IndexAnswer::State::NoAnswer, message("the index could not be reached"), {}};
+    return {IndexAnswer::State::NoAnswer,
+            message("{} failed: {}", installer::name_of(check_.installer.kind), reason_in(said)),
             {}};
   }
 
@@ -124,9 +154,7 @@ class SetAsker {
     const IndexRun run = run_installer(uv_words(check_.installer, answer_, set, folder->path()),
                                        check_.installer.project, left());
     if (run.timed_out) return out_of_time();
-    if (!run.ok && is_unreachable(run.said))
-      return {IndexAnswer::State::NoAnswer, message("the index could not be reached"), {}};
-    if (!run.ok) return {IndexAnswer::State::Refused, reason_in(run.said), {}};
+    if (!run.ok) return answer_of(run.said);
     IndexAnswer confirmed{IndexAnswer::State::Confirmed, {}, {}};
     // A pin takes a yanked release, and both installers warn of it.
     for (const std::string_view line : lines_of(run.said))
@@ -148,8 +176,9 @@ class SetAsker {
         if (left().count() <= 0) return out_of_time();
         const IndexRun run = run_installer(pip_words(check_.installer, wish->name, set), "", left());
         if (run.timed_out) return out_of_time();
-        if (!run.ok && is_unreachable(run.said))
-          return {IndexAnswer::State::NoAnswer, message("the index could not be reached"), {}};
+        if (const std::string page = unread_page_in(run.out); !run.ok && !page.empty())
+          return answer_of(is_access_refused(page) ? page : "Max retries exceeded");
+        if (!run.ok && !is_refusal(run.said)) return answer_of(run.said);
         listed_[key] = run.ok ? listed_versions(run.out) : Words();
       }
       const auto meets = [&](const std::string& version) {
@@ -176,20 +205,33 @@ class SetAsker {
     return {};
   }
 
-  // Asked once for each release: the archive is downloaded for its hash.
-  bool has_source(const PackagePlan& plan) {
+  // Nothing where the index has the archive, or where no release is named. An answer is asked for once, because the
+  // archive is downloaded for its hash; a failure is asked again.
+  std::optional<IndexAnswer> source_of(const PackagePlan& plan) {
+    if (plan.is_range()) return std::nullopt;
     const std::string key = plan.requirement();
-    const auto known = sources_.find(key);
-    if (known != sources_.end()) return known->second;
-    if (left().count() <= 0) return false;
-    const bool found = ask_source(check_.installer, {plan.name, plan.version}, left()).has_value();
-    sources_[key] = found;
-    return found;
+    if (!sources_.contains(key)) {
+      if (left().count() <= 0) return out_of_time();
+      const SourceReply reply = ask_source(check_.installer, {plan.name, plan.version}, left());
+      if (!reply.archive && !reply.refused) {
+        if (left().count() <= 0) return out_of_time();
+        return IndexAnswer{IndexAnswer::State::NoAnswer,
+                           message("whether the index has a source archive of {} {} is not known: {}",
+                                   plan.name, plan.version, reason_in(reply.said)),
+                           {}};
+      }
+      sources_[key] = reply.archive.has_value();
+    }
+    if (sources_[key]) return std::nullopt;
+    return IndexAnswer{IndexAnswer::State::Refused,
+                       message("the index has no source archive of {} {}", plan.name, plan.version),
+                       {}};
   }
 
   const IndexCheck& check_;
   const SuggestAnswer& answer_;
   Clock::time_point end_;
+  bool gone_ = false;
   std::map<std::string, bool> sources_;
   std::map<std::string, Words> listed_;  // by name and Python
 };
@@ -228,7 +270,7 @@ void check_index(const IndexCheck& check, std::size_t wanted, SuggestAnswer& ans
                         : message("the index was only asked about the first sets");
     else
       said = asker.ask(set);
-    silent = silent || said.state == IndexAnswer::State::NoAnswer;
+    silent = silent || asker.gone();
     confirmed += said.state == IndexAnswer::State::Confirmed ? 1 : 0;
     if (said.state == IndexAnswer::State::Refused) {
       answer.refused_by_index.push_back(say("torch {} with CUDA {}, Python {}: {}", set.torch_version,

@@ -10,6 +10,7 @@
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/matrix/places.h"
 #include "envspec/suggest/commands.h"
+#include "envspec/suggest/index_check.h"
 #include "envspec/suggest/machine.h"
 #include "envspec/suggest/report.h"
 #include "envspec/suggest/solve.h"
@@ -139,7 +140,7 @@ TEST(Suggest, NamesWhatIsRuledOutInChains) {
   const Suggestion suggestion = suggest(request);
   ASSERT_FALSE(suggestion.ruled_out.empty());
   const RuledOut& first = suggestion.ruled_out.front();
-  EXPECT_EQ(first.what, "torch 2.9 to 2.14 with CUDA 13.0, torch 2.12 to 2.15 with CUDA 13.2");
+  EXPECT_EQ(first.what, "torch 2.10 to 2.14 with CUDA 13.0, torch 2.12 to 2.15 with CUDA 13.2");
   ASSERT_EQ(first.chain.size(), 3u);
   EXPECT_EQ(english(first.chain[0]), "driver 535.54.03 supports CUDA up to 12.2");
   EXPECT_EQ(english(first.chain[2]), "CUDA 13 needs a driver of 580.65.06 or newer");
@@ -271,6 +272,73 @@ TEST(SuggestSpec, DemandsThePackageOfAWheelOnly) {
   EXPECT_EQ(read->extensions[1].distribution, "");
   EXPECT_EQ(read->extensions[1].torch_abi, "none");
   EXPECT_TRUE(read->torch.contains("2.10.0").value());
+}
+
+// The answer about the best set of an installer that runs `script`; what it is asked for are $1 and following.
+IndexAnswer answer_of_installer(installer::Installer::Kind kind, const std::string& script) {
+  SuggestAnswer answer;
+  SuggestedSet set = best_of("{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.11'}");
+  answer.suggestion.sets = {set, set};
+  IndexCheck check;
+  check.installer = {.kind = kind, .program = {"/bin/sh", "-c", script, "installer"}, .why = ""};
+  check_index(check, 1, answer);
+  if (answer.refused_by_index.empty()) return answer.index.front();
+  return {IndexAnswer::State::Refused, answer.refused_by_index.front(), {}};
+}
+
+TEST(SuggestIndex, RefusesOnlyByTheResolversOwnSentence) {
+  using State = IndexAnswer::State;
+  using Kind = installer::Installer::Kind;
+  const std::string none = "error: No solution found when resolving dependencies\n  cause: Because ";
+  const std::string pip_none = "ERROR: No matching distribution found for torch";
+  const struct {
+    Kind kind;
+    std::string out, err;
+    State state;
+    const char* why;
+  } cases[] = {
+      {Kind::Uv, "", none + "there is no version of torch==2.10.0 and you require it", State::Refused,
+       "no version of"},
+      {Kind::Uv, "", none + "torch was not found in the package registry", State::Refused, "not found"},
+      {Kind::Uv, "",
+       none + "torch was not found in the package registry\nhint: An index returned a 403 Forbidden error.",
+       State::NoAnswer, "credentials"},
+      {Kind::Uv, "",
+       none + "a has no usable wheels\nhint: Wheels are required for `a` because building from source is "
+              "disabled",
+       State::NoAnswer, "only a source archive"},
+      {Kind::Uv, "", "error: failed to write: No space left on device", State::NoAnswer,
+       "No space left on device"},
+      {Kind::Uv, "", "error: unexpected argument --only-binary", State::NoAnswer, "unexpected argument"},
+      {Kind::Uv, "", "error: Request failed after 3 retries", State::NoAnswer, "could not be reached"},
+      {Kind::Pip, "", pip_none, State::Refused, "lists no release"},
+      {Kind::Pip, "Could not fetch URL x: 404 Client Error: Not Found - skipping", pip_none, State::Refused,
+       "lists no"},
+      {Kind::Pip, "Could not fetch URL x: 403 Client Error: Forbidden - skipping", pip_none, State::NoAnswer,
+       "credentials"},
+      {Kind::Pip, "Could not fetch URL x: 502 Server Error: Bad Gateway - skipping", pip_none,
+       State::NoAnswer, "could not be reached"},
+      {Kind::Pip, "", "ERROR: Exception: Traceback", State::NoAnswer, "Traceback"}};
+  for (const auto& one : cases) {
+    const IndexAnswer said = answer_of_installer(
+        one.kind, "printf '%s' '" + one.out + "'; printf '%s' '" + one.err + "' >&2; exit 1");
+    EXPECT_EQ(said.state, one.state) << one.out << one.err;
+    EXPECT_NE(english(said.why).find(one.why), std::string::npos) << english(said.why);
+  }
+}
+
+// That it could not be asked for does not mean that the index has none.
+TEST(SuggestIndex, KnowsAFailureFromAMissingSourceArchive) {
+  const auto answer = [](const std::string& said) {
+    return answer_of_installer(installer::Installer::Kind::Uv,
+                               "[ $2 = compile ] && exit 0; printf '%s' '" + said + "' >&2; exit 1");
+  };
+  EXPECT_EQ(answer("error: No solution found\n  cause: Because there is no version of it").state,
+            IndexAnswer::State::Refused);
+  const IndexAnswer failed = answer("error: No space left on device");
+  EXPECT_EQ(failed.state, IndexAnswer::State::NoAnswer);
+  EXPECT_NE(english(failed.why).find("No space left"), std::string::npos) << english(failed.why);
+  EXPECT_EQ(answer("Computed: sha256:" + std::string(64, 'a')).state, IndexAnswer::State::Confirmed);
 }
 
 TEST(SuggestCommands, NameNoHost) {
