@@ -149,13 +149,13 @@ def test_directory(suggest):
 @pytest.fixture
 def asks(bare_project, scankit):
     """asks(RELEASE...): asks an index on the loopback that has wheels of these releases of torch and all that mamba-ssm needs."""
-    def asks(*releases):
+    def asks(*releases, words=()):
         served = bare_project.index.served
         for name, version in [("torch", release) for release in releases] + [
                 ("triton", "3.5.1"), ("tilelang", "0.1.8"), ("apache_tvm_ffi", "0.1.9"), ("quack_kernels", "0.6.5")]:
             wheel(served, name, version, "py3-none-any", {name + ".py": b""})
         for name, version in (("mamba_ssm", "2.3.2.post1"), ("mamba_ssm", "2.3.1"), ("causal_conv1d", "1.6.2.post1"),
-                              ("causal_conv1d", "1.7.0")):
+                              ("causal_conv1d", "1.7.0"), ("no_wheel", "1.0")):
             folder = bare_project.work / f"{name}-{version}"
             folder.mkdir(exist_ok=True)
             (folder / "setup.py").write_text("raise SystemExit('code of an index was run')\n")
@@ -164,7 +164,7 @@ def asks(bare_project, scankit):
         bare_project.index.stop()
         bare_project.index.serve()
         path = f"{bare_project.installers}:{os.environ['PATH']}"
-        return scankit("env", "suggest", *HOPPER, "--json", variables={"PATH": path}, timeout=120)
+        return scankit("env", "suggest", *HOPPER, "--json", *words, variables={"PATH": path}, timeout=120)
     return asks
 
 
@@ -184,6 +184,15 @@ def test_index_lacks_the_best(asks):
     result = asks("2.9.1", "2.15.0").ends(0)
     assert "2.10.0" not in [torch for torch, _ in states(result)]
     assert any("torch 2.10.0" in sentence for sentence in result.json["refused_by_index"]), repr(result)
+
+
+@pytest.mark.ctest(labels="matrix;e2e")
+def test_index_has_only_a_source(asks):
+    """The printed command builds it, and scankit runs none of its code: the index refuses nothing, and confirms nothing."""
+    result = asks("2.10.0", "2.15.0", "2.9.1", words=("mamba-ssm", "no-wheel")).ends(0)
+    assert states(result) == [("2.10.0", "no-answer"), ("2.15.0", "no-answer"), ("2.9.1", "no-answer")], repr(result)
+    assert "only a source archive" in best(result)["index"]["why"]
+    assert not any("torch 2.10.0" in sentence for sentence in result.json["refused_by_index"])
 
 
 @pytest.mark.ctest(labels="matrix;e2e")
