@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -55,6 +56,9 @@ IndexRun ask_pip(const installer::Installer& pip, const std::vector<IndexQuestio
 // One command of an installer in the directory `folder` ("" is the current one).
 IndexRun run_installer(const std::vector<std::string>& argv, const std::string& folder,
                        std::chrono::milliseconds node_deadline, const Looked& looked = {});
+
+// Whether any of these phrases is in what an installer said.
+bool says_one_of(const std::string& said, std::initializer_list<const char*> words);
 
 // Whether an installer's resolver says that the index does not have what was asked for. Any other failure (a proxy, a
 // full disk, an option that this release does not know) is no answer of the index, and an index that refuses access is

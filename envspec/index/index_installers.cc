@@ -55,12 +55,6 @@ class LookUps {
   std::size_t begun_ = 0;
 };
 
-bool says_one_of(const std::string& said, std::initializer_list<const char*> words) {
-  for (const char* word : words)
-    if (said.find(word) != std::string::npos) return true;
-  return false;
-}
-
 // "" where a step of the path is missing or the value is not text.
 std::string text_at(const Json& json, std::initializer_list<const char*> path) {
   const Json* at = &json;
@@ -105,6 +99,12 @@ Words pip_words(const installer::Installer& pip, const std::string& folder, bool
 }
 
 }  // namespace
+
+bool says_one_of(const std::string& said, std::initializer_list<const char*> words) {
+  for (const char* word : words)
+    if (said.find(word) != std::string::npos) return true;
+  return false;
+}
 
 IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono::milliseconds node_deadline,
                        const Looked& looked) {

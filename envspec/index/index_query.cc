@@ -75,26 +75,22 @@ Words command_of(const installer::Installer& installer, const std::string& quest
   return argv;
 }
 
-bool says_any(const std::string& said, std::initializer_list<const char*> words) {
-  return std::ranges::any_of(words, [&](const char* word) { return said.find(word) != std::string::npos; });
-}
-
 }  // namespace
 
 bool is_access_refused(const std::string& said) {
-  return says_any(said, {"403 Forbidden", "401 Unauthorized", "authentication credentials",
-                         "401 Client Error", "403 Client Error", "407 Client Error"});
+  return says_one_of(said, {"403 Forbidden", "401 Unauthorized", "authentication credentials",
+                            "401 Client Error", "403 Client Error", "407 Client Error"});
 }
 
 // uv's first sentence is the same where the network is off, where it would have to build, and for another Python.
 bool is_refusal(const std::string& said) {
   if (is_access_refused(said) ||
-      says_any(said, {"network was disabled", "network connectivity is disabled",
-                      "building from source is disabled", "current Python version", "Retrying (Retry("}))
+      says_one_of(said, {"network was disabled", "network connectivity is disabled",
+                         "building from source is disabled", "current Python version", "Retrying (Retry("}))
     return false;
-  return says_any(said, {"No solution found", "no version of", "was not found in the package registry",
-                         "No matching distribution found", "ResolutionImpossible",
-                         "Could not find a version that satisfies"});
+  return says_one_of(said, {"No solution found", "no version of", "was not found in the package registry",
+                            "No matching distribution found", "ResolutionImpossible",
+                            "Could not find a version that satisfies"});
 }
 
 // A file that ends in .whl is not a source archive, whatever --no-binary asked for.

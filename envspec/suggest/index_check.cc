@@ -64,20 +64,16 @@ std::string unread_page_in(const std::string& out) {
   return "";
 }
 
-bool says_any(const std::string& said, std::initializer_list<const char*> words) {
-  return std::ranges::any_of(words, [&](const char* word) { return said.find(word) != std::string::npos; });
-}
-
 // The network's failures, as pip and uv word them.
 bool is_unreachable(const std::string& said) {
-  return says_any(
+  return says_one_of(
       said, {"error sending request", "dns error", "Connection refused", "Request failed after",
              "network connectivity is disabled", "network was disabled", "Retrying (Retry(", "Connection to ",
              "Max retries exceeded", "Network is unreachable", "Read timed out"});
 }
 
 // uv reads what a source archive requires by building it, which would run its code.
-bool would_build(const std::string& said) { return says_any(said, {"building from source is disabled"}); }
+bool would_build(const std::string& said) { return says_one_of(said, {"building from source is disabled"}); }
 
 // The installer's sentence about what it lacks, in one line of at most some hundred characters.
 std::string reason_in(const std::string& said) {
