@@ -125,9 +125,10 @@ bool is_yes(std::string_view text) {  // as pip's strtobool
   return std::ranges::find(kYes, lowered(trimmed(text))) != kYes.end();
 }
 
-// The weakest first: machine, user, sys.prefix, PIP_CONFIG_FILE (pip/_internal/configuration.py). The value
-// os.devnull of PIP_CONFIG_FILE makes pip load no file at all.
-std::vector<std::string> config_files(const Host& host, const Python& python) {
+}  // namespace
+
+// The value os.devnull of PIP_CONFIG_FILE makes pip load no file at all (pip/_internal/configuration.py).
+std::vector<std::string> pip_config_files(const Host& host, const Python& python) {
   const std::string named = host.env("PIP_CONFIG_FILE").value_or("");
   if (named == "/dev/null") return {};
   std::vector<std::string> files;
@@ -143,6 +144,8 @@ std::vector<std::string> config_files(const Host& host, const Python& python) {
   if (!named.empty()) files.push_back(named);
   return files;
 }
+
+namespace {
 
 struct Said {
   std::optional<bool> global, install;
@@ -177,7 +180,7 @@ std::string pip_user_setting(const Host& host, const Python& python) {
   constexpr std::size_t kLimit = 1u << 20;
   std::string global, install;  // the file that says yes
   std::optional<bool> decided;
-  for (const std::string& file : config_files(host, python)) {
+  for (const std::string& file : pip_config_files(host, python)) {
     const auto text = host.read_file(file, kLimit);
     const Said said = text ? user_key_of(*text) : Said{};
     if (said.global) global = *said.global ? file : "";
