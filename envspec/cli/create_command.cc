@@ -149,7 +149,7 @@ Result<CreateRequest> create_request(const EnvCreateOptions& options) {
   if (!request.spec_file.empty() && is_a_file(beside))
     return Error{Errc::InvalidArgument, message("{} exists, and a new lock would replace it", beside),
                  message("make its environment: scankit env create {} --lock {}; or remove it first",
-                         options.folder, beside)};
+                         shell_quoted(options.folder), shell_quoted(beside))};
   request.python = options.python;
   request.offline = options.offline;
   request.cache_dir = options.cache_dir;
@@ -284,13 +284,16 @@ namespace {
 
 void print_synced(const EnvSyncOptions& options, const SyncResult& synced) {
   const std::string& environment = synced.environment;
-  if (synced.installed.empty() && synced.removed.empty())
-    return put_line(say("{} is the locked environment already, and nothing was changed", environment));
+  if (synced.installed.empty() && synced.removed.empty()) {
+    put_line(say("{} is the locked environment already, and nothing was changed", environment));
+    return print_proof(synced.record.proof);
+  }
   if (!synced.installed.empty()) put_line(say("install: {}", join(synced.installed)));
   if (!synced.removed.empty()) put_line(say("remove: {}", join(synced.removed)));
   if (options.dry_run) return put_line(say("Nothing was changed (--dry-run)."));
   put_line(say("{} is the locked environment now, in {:.1f} s", environment, synced.seconds));
   print_proof(synced.record.proof);
+  for (const Message& line : synced.notes) put_line(say("note: {}", line));
   put_line(say("undo: scankit restore --python {}", shell_quoted(synced.python)));
 }
 
@@ -311,7 +314,9 @@ int run_env_sync(const EnvSyncOptions& options) {
   if (options.json)
     std::cout << json_document(CreateJson{{"schema", kAnswerSchema},
                                           {"command", "env sync"},
-                                          {"state", synced->journal.empty() ? "unchanged" : "synced"},
+                                          {"state", options.dry_run           ? "planned"
+                                                    : synced->journal.empty() ? "unchanged"
+                                                                              : "synced"},
                                           {"environment", synced->environment},
                                           {"installer", synced->installer},
                                           {"installed", synced->installed},
@@ -319,6 +324,7 @@ int run_env_sync(const EnvSyncOptions& options) {
                                           {"journal", synced->journal},
                                           {"seconds", synced->seconds},
                                           {"proof", proof_json(synced->record.proof)},
+                                          {"notes", english_lines(synced->notes)},
                                           {"exit_status", status}});
   else
     print_synced(options, *synced);
@@ -330,12 +336,12 @@ namespace {
 // Whether the record is of this lock; nothing is asked without one.
 Outcome recorded_lock(const EnvironmentRecord& record, const std::string& lock_file) {
   Outcome outcome = asked("record-lock", message("Was the environment made from this lock?"));
-  const auto hash = sha256_file(lock_file);
-  if (!hash) {
-    not_known(outcome, hash.error().message);
+  const auto lock = read_lock(lock_file);
+  if (!lock) {
+    not_known(outcome, lock.error().message);
     return outcome;
   }
-  if (*hash == record.lock_sha256) return outcome;
+  if (hash_of(*lock) == record.lock_sha256) return outcome;
   Finding finding;
   finding.cause = Cause::DriftLockFile;
   finding.subject = lock_file;

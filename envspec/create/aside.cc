@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "envspec/create/create.h"
 
 namespace scankit::envspec {
@@ -39,7 +40,7 @@ Result<std::string> check_new_folder(const std::string& folder) {
   struct stat info {};
   if (::stat(parent.c_str(), &info) != 0)
     return Error{Errc::InvalidArgument, message("cannot create {}: {} does not exist", folder, parent),
-                 message("mkdir -p {}", parent)};
+                 message("mkdir -p {}", shell_quoted(parent))};
   if (!S_ISDIR(info.st_mode) || target == "/")
     return Error{Errc::InvalidArgument, message("cannot create {}: {} is not a directory", folder, parent),
                  ""};
@@ -55,7 +56,7 @@ Result<std::string> check_new_folder(const std::string& folder) {
                code ? message("{} exists and cannot be read: {}", folder, code.message())
                     : message("{} exists and is not an empty directory, and nothing was changed", folder),
                message("choose another directory, or bring that environment to the lock: scankit env sync {}",
-                       folder)};
+                       shell_quoted(folder))};
 }
 
 Result<Aside> Aside::begin(const std::string& folder, std::vector<std::string>& removed) {
@@ -75,7 +76,9 @@ Result<void> Aside::move() const {
       return Error{Errc::Conflict, message("{} was created by somebody else in the meantime", target_), ""};
     return not_made(target_, number);
   }
-  return fsync_directory(path_dirname(target_));
+  const auto kept = fsync_directory(path_dirname(target_));
+  if (!kept) move_back();  // the caller says that nothing was made
+  return kept;
 }
 
 void Aside::move_back() const { (void)::rename(target_.c_str(), making_.c_str()); }

@@ -93,13 +93,23 @@ std::string described(const PythonWish& wish) {
                        : say("Python {}", minor_series(wish.version));
 }
 
+// What may keep it from being used although its version is right: "3.11.7 (conda)".
+std::string with_its_kind(const Python& python) {
+  std::vector<std::string> kinds;
+  if (python.kind == "conda") kinds.emplace_back("conda");
+  if (python.free_threaded) kinds.push_back(say("free-threaded"));
+  if (python.implementation != "cpython") kinds.push_back(python.implementation);
+  return kinds.empty() ? python.version : fmt::format("{} ({})", python.version, join(kinds));
+}
+
 Error no_python(const PythonWish& wish, const std::set<std::string>& seen) {
   const std::string series = wish.version.empty() ? "VERSION" : minor_series(wish.version);
   return {Errc::NotFound,
           seen.empty() ? message("{} is needed, and no Python was found", described(wish))
                        : message("{} is needed, and only {} was found", described(wish),
                                  join({seen.begin(), seen.end()})),
-          message("uv python install {} gets it; --python PATH names one that is somewhere else", series)};
+          message("uv python install {} gets it; --python PATH names one that is somewhere else, or conda's",
+                  series)};
 }
 
 Result<BasePython> with_facts(const std::string& program, std::string found_by) {
@@ -156,7 +166,7 @@ Result<BasePython> find_base_python(const Host& host, const PythonWish& wish) {
     if (!python.present()) continue;
     const std::string program = installation_of(host, python.value);
     if (!tried.insert(program).second) continue;
-    seen.insert(python.value.version);
+    seen.insert(with_its_kind(python.value));
     if (!fits(python.value, wish) || python.value.kind == "conda") continue;
     const auto version = Version::parse(python.value.version), before = Version::parse(best_version);
     // For a lock the first one, or the one of exactly that version; for a spec the newest.
@@ -181,7 +191,7 @@ Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base) 
   if (const auto pip = probes::find_python_module(host, python, "pip"))
     return EnvInstaller{installer::Installer::Kind::Pip, pip->path, say("{} has pip", python.executable)};
   if (probes::find_python_module(host, python, "ensurepip"))
-    return EnvInstaller{installer::Installer::Kind::Pip, "", say("{} brings pip along", python.executable)};
+    return EnvInstaller{installer::Installer::Kind::Pip, "", say("{} includes pip", python.executable)};
   if (!uv.empty()) return EnvInstaller{installer::Installer::Kind::Uv, uv, say("uv is available")};
   return Error{Errc::NotFound,
                message("neither uv nor pip was found, and {} has no ensurepip", python.executable),

@@ -4,8 +4,11 @@
 #include "envspec/create/create.h"
 
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "builder/fix/transaction.h"
@@ -22,13 +25,9 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-Error cannot_be_given_back(const std::string& lock_file, const std::vector<std::string>& lines) {
-  constexpr std::size_t kMostShown = 12;
-  std::vector<std::string> shown(lines.begin(),
-                                 lines.begin() + static_cast<long>(std::min(lines.size(), kMostShown)));
-  if (lines.size() > kMostShown) shown.push_back(say("and {} more", lines.size() - kMostShown));
+Error not_installable(const std::string& lock_file, const std::vector<std::string>& lines) {
   return {Errc::InvalidArgument,
-          message("{} cannot be installed here, and nothing was made: {}", lock_file, clauses(shown)),
+          message("{} cannot be installed here, and nothing was made: {}", lock_file, first_lines(lines)),
           message("lock again where the environment is: scankit env lock")};
 }
 
@@ -43,8 +42,8 @@ Result<void> check_free_space(const EnvironmentLock& lock, installer::Installer:
   const std::uint64_t left = std::uint64_t{info.f_bavail} * info.f_frsize;
   if (left >= needed) return {};
   return Error{Errc::Io,
-               message("the compiled files of the lock have {}, and {} are free in {}", size_in_words(needed),
-                       size_in_words(left), path_dirname(target)),
+               message("the compiled files of the lock need {}, but only {} is free in {}",
+                       size_in_words(needed), size_in_words(left), path_dirname(target)),
                message("free some space, or choose a directory on another disk")};
 }
 
@@ -70,6 +69,12 @@ std::vector<std::string> wheel_folders(const CreateRequest& request) {
   return folders;
 }
 
+Result<EnvInstaller> installer_of_plan(const Host& host, const Snapshot& base) {
+  SCANKIT_TRY(const EnvInstaller found, find_env_installer(host, base));
+  SCANKIT_CHECK(check_not_diverted(host, base.python.value, found.kind));
+  return found;
+}
+
 Result<Plan> plan_of_lock(const Host& host, const CreateRequest& request) {
   Plan plan;
   SCANKIT_TRY(plan.lock, read_lock(request.lock_file));
@@ -77,20 +82,35 @@ Result<Plan> plan_of_lock(const Host& host, const CreateRequest& request) {
   wish.asked = request.python;
   SCANKIT_TRY(plan.base, find_base_python(host, wish));
   if (const auto lines = obstacles(plan.lock, plan.base.subject.snapshot); !lines.empty())
-    return cannot_be_given_back(request.lock_file, lines);
+    return not_installable(request.lock_file, lines);
   if (!request.offline.empty() && !host.is_directory(path_join(current_directory(), request.offline)))
-    return Error{
-        Errc::InvalidArgument, message("--offline {} is not a directory", request.offline),
-        message("scankit env fetch --out {} makes one where an index can be reached", request.offline)};
+    return Error{Errc::InvalidArgument, message("--offline {} is not a directory", request.offline),
+                 message("scankit env fetch --out {} makes one where an index can be reached",
+                         shell_quoted(request.offline))};
   plan.find_links = wheel_folders(request);
   SCANKIT_TRY(plan.wheels, find_wheels(plan.lock, plan.find_links, !request.offline.empty()));
-  SCANKIT_TRY(plan.installer, find_env_installer(host, plan.base.subject.snapshot));
+  SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot));
   return plan;
+}
+
+// A module without a package is one that scankit builds, and that needs an environment first. Gigabytes of
+// torch later, the comparison with the spec would find it missing.
+Result<void> check_packages_named(const Spec& spec, const std::string& folder) {
+  for (const ExtensionSpec& one : spec.extensions)
+    if (one.distribution.empty())
+      return Error{Errc::InvalidArgument,
+                   message("{} names no package that contains {}, and nothing was made",
+                           line_name(spec, "extensions." + one.module), one.module),
+                   message("add its `distribution`; or take it out of the spec, make the environment, and "
+                           "install the module afterwards: scankit fix --python {} --module {}",
+                           shell_quoted(path_join(folder, "bin/python")), shell_quoted(one.module))};
+  return {};
 }
 
 Result<Plan> plan_of_spec(const Host& host, const CreateRequest& request) {
   Plan plan;
   SCANKIT_TRY(plan.spec, read_spec(request.spec_file));
+  SCANKIT_CHECK(check_packages_named(*plan.spec, request.folder));
   PythonWish wish;
   wish.asked = request.python;
   wish.range = plan.spec->python;
@@ -99,8 +119,8 @@ Result<Plan> plan_of_spec(const Host& host, const CreateRequest& request) {
   if (!request.offline.empty())
     return Error{Errc::InvalidArgument, message("--offline needs a lock, and a spec has no hashes"),
                  message("make the lock where an index can be reached: scankit env create DIR --spec {}",
-                         request.spec_file)};
-  SCANKIT_TRY(plan.installer, find_env_installer(host, plan.base.subject.snapshot));
+                         shell_quoted(request.spec_file))};
+  SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot));
   return plan;
 }
 
@@ -119,10 +139,13 @@ std::vector<std::string> requirements_of(const Spec& spec) {
 }
 
 // The first demand of the spec that the resolver's choice does not meet. The driver and the GPUs are this
-// machine's, which is not what was made.
-Result<void> check_against_spec(const Spec& spec, const Subject& made) {
+// machine's, which is not what was made. What cannot be read is not taken for right.
+Result<ProofStep> check_against_spec(const Spec& spec, const Subject& made) {
+  ProofStep step{"spec", "passed", "", 0};
   for (const Outcome& outcome : check_spec(spec, made.snapshot, made.facts)) {
     if (outcome.check == "spec-driver" || outcome.check == "spec-gpus") continue;
+    if (outcome.state == CheckState::Unknown) step = {"spec", "not_verified", outcome.why, 0};
+    if (outcome.state == CheckState::Unknown) step = {"spec", "not_verified", outcome.why, 0};
     for (const Finding& finding : outcome.findings)
       if (finding.severity() == Severity::Error)
         return Error{
@@ -130,7 +153,20 @@ Result<void> check_against_spec(const Spec& spec, const Subject& made) {
             message("the packages that the index has do not meet {}: {}", spec.file, finding.summary),
             message("change the range, or name an index that has such a package")};
   }
-  return {};
+  return step;
+}
+
+// link(2) replaces nothing: a lock that appeared meanwhile is somebody's.
+Result<void> write_new_file(const std::string& path, const std::string& text) {
+  SCANKIT_TRY(const TemporaryDirectory beside,
+              TemporaryDirectory::create_in(path_dirname(path), "scankit-lock"));
+  const std::string whole = path_join(beside.path(), path_basename(path));
+  SCANKIT_CHECK(write_output(whole, text));
+  if (::link(whole.c_str(), path.c_str()) == 0) return fsync_directory(path_dirname(path));
+  if (errno == EEXIST)
+    return Error{Errc::Conflict, message("{} was created by somebody else in the meantime", path),
+                 message("make its environment: scankit env create DIR --lock {}", shell_quoted(path))};
+  return Error{Errc::Io, message("cannot create {}: {}", path, std::strerror(errno)), ""};
 }
 
 // One creation, from the plan to the result.
@@ -145,14 +181,13 @@ class Creation {
     stage = CreateStage::Proving;
     SCANKIT_CHECK(prove_it());
     SCANKIT_CHECK(finish());
-    SCANKIT_CHECK(check_start());
-    if (plan_.spec) SCANKIT_CHECK(write_output(lock_file(), lock_to_json(plan_.lock)));
+    SCANKIT_CHECK(put_in_place());
     result_.seconds = seconds_since(begin_);
     return result_;
   }
 
  private:
-  // Of a spec the lock is written next to it, after the environment is there.
+  // Of a spec the lock is written next to it, just before the environment is there.
   std::string lock_file() const {
     return plan_.spec ? path_join(path_dirname(request_.spec_file), kLockFile) : request_.lock_file;
   }
@@ -214,15 +249,15 @@ class Creation {
 
   // Of a spec, the lock is made first: the environment is then held to it like any other.
   Result<void> prove_it() {
-    std::string lock = request_.lock_file;
     if (plan_.spec) {
       SCANKIT_TRY(const Subject made, look());
-      SCANKIT_CHECK(check_against_spec(*plan_.spec, made));
+      SCANKIT_TRY(ProofStep met, check_against_spec(*plan_.spec, made));
+      proof_.push_back(std::move(met));
       SCANKIT_TRY(plan_.lock, request_.make_lock(made));
-      lock = path_join(aside_.work(), kLockFile);
-      SCANKIT_CHECK(write_file_atomically(lock, lock_to_json(plan_.lock)));
     }
-    SCANKIT_TRY(proof_, prove(aside_.python(), lock, request_.cache_dir));
+    const std::string file = lock_file();
+    SCANKIT_TRY(const auto steps, prove(aside_.python(), {plan_.lock, file}, request_.cache_dir));
+    proof_.insert(proof_.end(), steps.begin(), steps.end());
     return {};
   }
 
@@ -230,16 +265,24 @@ class Creation {
   Result<void> finish() {
     SCANKIT_TRY(const Subject made, look());
     SCANKIT_TRY(result_.record, make_record(*made.host, made.snapshot, plan_.lock));
-    SCANKIT_TRY(result_.rewritten, relocate(aside_.environment(), aside_.environment(), aside_.target()));
-    result_.record.lock_sha256 = sha256_hex(lock_to_json(plan_.lock));
+    SCANKIT_TRY(result_.rewritten, relocate(aside_.environment()));
+    result_.record.lock_sha256 = hash_of(plan_.lock);
     result_.record.installer = installer::name_of(plan_.installer.kind);
     result_.record.proof = proof_;
     SCANKIT_CHECK(make_directories(path_join(aside_.environment(), ".scankit")));
     SCANKIT_CHECK(
         write_file_atomically(path_join(aside_.environment(), kRecordFile), record_to_json(result_.record)));
     describe(made);
-    SCANKIT_CHECK(fix::Interruption::check());
-    return aside_.move();
+    return fix::Interruption::check();
+  }
+
+  // Both or none: whatever fails takes the lock of a spec back, and DIR with it.
+  Result<void> put_in_place() const {
+    if (plan_.spec) SCANKIT_CHECK(write_new_file(lock_file(), lock_to_json(plan_.lock)));
+    Result<void> done = aside_.move();
+    if (done) done = check_start();
+    if (!done && plan_.spec) (void)::unlink(lock_file().c_str());
+    return done;
   }
 
   void describe(const Subject& made) {
@@ -292,6 +335,7 @@ std::uint64_t size_of_tree(const std::string& folder) {
 }
 
 Result<CreateResult> create_environment(const CreateRequest& request, CreateStage& stage) {
+  forget_diversions();
   const auto host = make_real_host();
   SCANKIT_TRY(const std::string target, check_new_folder(request.folder));
   SCANKIT_TRY(Plan plan,

@@ -21,9 +21,18 @@ namespace scankit::envspec {
 
 // 1. What is asked for, before anything is made ------------------------------------------------------------
 
-// One thing that cannot be given back, with its reason, a line each: packages without a file, wheels for
+// What cannot be installed again, with its reason, a line each: packages without a file, wheels for
 // another machine or Python. Empty where the lock can be installed by this Python.
 std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& here);
+// The first twelve lines and the number of the others, in one sentence.
+std::string first_lines(const std::vector<std::string>& lines);
+
+// Removes the variables by which a shell diverts programs from the environment that they are started for:
+// where modules come from, and where pip and uv install to. For this process and its children.
+void forget_diversions();
+// The same in the settings of pip and uv, which cannot be switched off one by one: an Error names the file and
+// the key. Their index settings stay as they are.
+Result<void> check_not_diverted(const Host& host, const Python& python, installer::Installer::Kind kind);
 
 // The interpreter that an environment is made with, and what was passed over.
 struct BasePython {
@@ -48,8 +57,9 @@ PythonWish wish_of(const EnvironmentLock& lock);
 // The uv or pip that installs: uv where the user has one, unless only pip's settings name an index.
 struct EnvInstaller {
   installer::Installer::Kind kind = installer::Installer::Kind::None;
-  std::string program;  // uv's file; of pip the directory of its package, "" where ensurepip has to bring it
-  std::string why;      // how it was found
+  std::string
+      program;      // uv's file; of pip the directory of its package, "" where ensurepip has to install it
+  std::string why;  // how it was found
 };
 Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base);
 
@@ -106,17 +116,16 @@ struct InstallRequest {
 // A venv without any package.
 Result<void> make_venv(const InstallRequest& request);
 // Every package of the lock that has a file, by its hash, and no other. Where the installer fails, the index
-// is asked about all of them, what has a URL is downloaded, and the Error names all that are not to be had.
+// is asked about all of them, what has a URL is downloaded, and the Error names all that are not available.
 Result<void> install_locked(const InstallRequest& request, const EnvironmentLock& lock,
                             const FoundWheels& found);
 // What the resolver of the installer chooses within the requirements, with all dependencies.
 Result<void> install_resolved(const InstallRequest& request, const std::vector<std::string>& requirements);
 
-// Rewrites the path `from` to `to` in what an installer writes of it: programs, activation scripts, links,
-// pyvenv.cfg, and removes byte code, which has it too. An Error names any other file that contains it.
-// Returns the rewritten files.
-Result<std::vector<std::string>> relocate(const std::string& environment, const std::string& from,
-                                          const std::string& to);
+// Prepares PARENT/WORK/NAME to become PARENT/NAME: takes WORK out of every path that an installer wrote, in
+// programs, activation scripts, links and pyvenv.cfg, and removes byte code, which has it too. An Error names
+// any other file that contains WORK, which must occur nowhere else. Returns the rewritten files.
+Result<std::vector<std::string>> relocate(const std::string& environment);
 
 // 4. Proven -------------------------------------------------------------------------------------------------
 
@@ -126,9 +135,14 @@ struct ProofStep {
   Message detail;     // why, where it has not passed
   double seconds = 0;
 };
-// The environment against the lock ("" for none), by doctor and by `validate --quick` of each module that it
-// has cases for. An Error is the first step that failed.
-Result<std::vector<ProofStep>> prove(const std::string& python, const std::string& lock_file,
+// What an environment is held to: the lock as it was read. Its file may be a pipe, or another one by now.
+struct ReadLock {
+  const EnvironmentLock& lock;
+  const std::string& file;  // as the user named it
+};
+// The environment against the lock, by doctor and by `validate --quick` of each module that it has cases for.
+// An Error is the first step that failed.
+Result<std::vector<ProofStep>> prove(const std::string& python, const ReadLock& lock,
                                      const std::string& cache_dir);
 
 // 5. Recorded -----------------------------------------------------------------------------------------------
@@ -143,7 +157,7 @@ struct RecordedFile {
 };
 // What was made, so that whoever comes later can tell by the times alone whether it is still that.
 struct EnvironmentRecord {
-  std::string lock_sha256;
+  std::string lock_sha256;  // hash_of() the lock
   std::string python, torch, installer;
   std::string site;                            // below the environment: "lib/python3.11/site-packages"
   std::map<std::string, std::string> content;  // by distribution: one hash of all its files
@@ -151,6 +165,8 @@ struct EnvironmentRecord {
   std::vector<ProofStep> proof;
   std::string signature() const;  // one hash of the content and of the libraries
 };
+// Of the lock's content: an editor or git may have written its line ends in another way.
+std::string hash_of(const EnvironmentLock& lock);
 Result<EnvironmentRecord> make_record(const Host& host, const Snapshot& snapshot,
                                       const EnvironmentLock& lock);
 std::string record_to_json(const EnvironmentRecord& record);
@@ -186,7 +202,6 @@ Result<CreateResult> create_environment(const CreateRequest& request, CreateStag
 
 struct SyncRequest {
   std::string python, lock_file, offline, cache_dir;
-  std::chrono::seconds index_deadline{120};
   bool dry_run = false, in_use = false;
 };
 struct SyncResult {
@@ -194,6 +209,7 @@ struct SyncResult {
   std::vector<std::string> installed, removed;          // "alpha==1.0"
   double seconds = 0;
   EnvironmentRecord record;
+  std::vector<Message> notes;  // what failed after the change was kept
 };
 Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& stage);
 

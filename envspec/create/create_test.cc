@@ -25,38 +25,92 @@ class CreateTest : public testing::Test {
 };
 
 TEST_F(CreateTest, WhatInstallersWriteIsMoved) {
-  const std::string made = at("aside/env"), site = made + "/lib/python3.11/site-packages/";
+  const std::string made = at("aside.x7/it's"), moved = at("it's"),
+                    site = made + "/lib/python3.11/site-packages/";
   put(made + "/bin/tool", "#!" + made + "/bin/python\nprint('x')\n", 0755);
-  put(made + "/bin/activate", "VIRTUAL_ENV='" + made + "'\n");
+  put(made + "/bin/activate", "VIRTUAL_ENV='" + at("aside.x7/it") + "'\"'\"'s'\n");  // as venv quotes it
   put(made + "/pyvenv.cfg", "command = python -m venv " + made + "\n");
   put(site + "tool.py", "print('x')\n");
   put(site + "__pycache__/tool.cpython-311.pyc", "byte code of " + site + "tool.py");
   put(site + "tool-1.0.dist-info/RECORD", "../../../bin/tool,sha256=old,1\ntool.py,sha256=kept,11\n");
   std::filesystem::create_symlink(made + "/lib", made + "/lib64");
 
-  const auto rewritten = relocate(made, made, "/srv/new");
+  const auto rewritten = relocate(made);
   ASSERT_TRUE(rewritten) << rewritten.error().message;
   EXPECT_EQ(rewritten->size(), 3u);
-  EXPECT_EQ(text_of(made + "/bin/tool"), "#!/srv/new/bin/python\nprint('x')\n");
+  EXPECT_EQ(text_of(made + "/bin/tool"), "#!" + moved + "/bin/python\nprint('x')\n");
   EXPECT_EQ(make_real_host()->stat(made + "/bin/tool")->mode & 0111, 0111u);
-  EXPECT_EQ(text_of(made + "/bin/activate"), "VIRTUAL_ENV='/srv/new'\n");
-  EXPECT_EQ(std::filesystem::read_symlink(made + "/lib64"), "/srv/new/lib");
+  EXPECT_EQ(text_of(made + "/bin/activate"), "VIRTUAL_ENV='" + at("it") + "'\"'\"'s'\n");
+  EXPECT_EQ(std::filesystem::read_symlink(made + "/lib64"), moved + "/lib");
   EXPECT_FALSE(std::filesystem::exists(site + "__pycache__"));
   const std::string record = text_of(site + "tool-1.0.dist-info/RECORD");
   EXPECT_NE(record.find("../../../bin/tool,sha256="), std::string::npos);
-  EXPECT_NE(record.find(",33\n"), std::string::npos) << record;
+  EXPECT_NE(record.find("," + std::to_string(text_of(made + "/bin/tool").size()) + "\n"), std::string::npos)
+      << record;
   EXPECT_NE(record.find("tool.py,sha256=kept,11\n"), std::string::npos) << record;
 }
 
 TEST_F(CreateTest, AnyOtherFileThatNamesThePathIsReported) {
-  const std::string made = at("aside/env"), file = "lib/python3.11/site-packages/built.so";
+  const std::string made = at("aside.x7/env"), file = "lib/python3.11/site-packages/built.so";
   put(path_join(made, file), std::string("\x7f"
                                          "ELF\0",
                                          5) +
                                  made + "/share");
-  const auto rewritten = relocate(made, made, "/srv/new");
+  const auto rewritten = relocate(made);
   ASSERT_FALSE(rewritten);
   EXPECT_EQ(rewritten.error().message.english().find(file), 0u) << rewritten.error().message;
+}
+
+// A program that stores the path in pieces would point to a directory that is gone.
+TEST_F(CreateTest, AProgramThatSpellsThePathInAnotherWayIsReported) {
+  const std::string made = at("aside.x7/env");
+  put(made + "/bin/tool", "#!" + made + "/bin/python\nos.path.join('aside.x7', 'env')\n", 0755);
+  const auto rewritten = relocate(made);
+  ASSERT_FALSE(rewritten);
+  EXPECT_EQ(rewritten.error().message.english().find("bin/tool"), 0u) << rewritten.error().message;
+}
+
+TEST_F(CreateTest, APackageWithoutAFileIsRefused) {
+  EnvironmentLock lock;
+  lock.distributions.push_back({"alpha", "1.0", "conda", "conda", {}, ""});
+  EXPECT_EQ(obstacles(lock, {}), std::vector<std::string>{"alpha==1.0: the lock has no file for it"});
+  lock.conda_packages.push_back({.name = "alpha", .channel = "main"});
+  EXPECT_EQ(obstacles(lock, {}).size(), 1u);  // one line for all of conda's
+}
+
+TEST_F(CreateTest, ALongListEndsWithItsRest) {
+  EXPECT_EQ(first_lines({"a", "b"}), "a; b");
+  const std::string all = first_lines(std::vector<std::string>(15, "x"));
+  EXPECT_NE(all.find("; and 3 more"), std::string::npos) << all;
+}
+
+// In the order of a user's surprises: the settings of pip, of uv's own file, and of a project.
+TEST_F(CreateTest, SettingsThatInstallElsewhereAreRefused) {
+  using Kind = installer::Installer::Kind;
+  const auto refused = [&](const std::string& file, const std::string& text, Kind kind) {
+    put(at(file), text);
+    const auto checked = check_not_diverted(*make_real_host(), {}, kind);
+    std::filesystem::remove(at(file));
+    return checked ? "" : checked.error().message.english();
+  };
+  const auto before = std::filesystem::current_path();
+  ASSERT_EQ(::setenv("PIP_CONFIG_FILE", at("pip.conf").c_str(), 1), 0);
+  EXPECT_EQ(refused("pip.conf", "[install]\nPrefix = /srv\n", Kind::Pip).find("[install] prefix of "), 0u);
+  EXPECT_EQ(refused("pip.conf", "[global]\ntarget: /srv\n", Kind::Pip).find("[global] target of "), 0u);
+  EXPECT_EQ(
+      refused("pip.conf", "[global]\nindex-url = https://mine/simple\n[wheel]\nprefix = x\n", Kind::Pip), "");
+  ::unsetenv("PIP_CONFIG_FILE");
+  ASSERT_TRUE(make_directories(at("project/inner")));
+  std::filesystem::current_path(at("project/inner"));
+  const std::string project = "project/pyproject.toml";
+  EXPECT_EQ(refused(project, "[tool.uv.pip]\ntarget = \"x\"\n", Kind::Uv).find("[tool.uv.pip] target of "),
+            0u);
+  EXPECT_EQ(
+      refused(project, "[tool.uv]\npip = { prefix = \"x\" }\n", Kind::Uv).find("[tool.uv.pip] prefix of "),
+      0u);
+  EXPECT_EQ(refused(project, "[tool.other]\ntarget = \"x\"\n[tool.uv]\nindex-url = \"x\"\n", Kind::Uv), "");
+  EXPECT_EQ(refused("project/uv.toml", "[pip]\nprefix = \"x\"\n", Kind::Uv).find("[pip] prefix of "), 0u);
+  std::filesystem::current_path(before);
 }
 
 TEST_F(CreateTest, ARecordTellsWhatChangedAndWasNotEdited) {

@@ -118,7 +118,7 @@ installer::InstallerCommand locked_install(const InstallRequest& request,
   return command_of(std::move(argv));
 }
 
-// One package that could not be had from the index.
+// One package that the index does not have.
 struct Lacking {
   const LockedDistribution* locked;
   std::string why;
@@ -173,15 +173,11 @@ Result<void> download_one(const LockedDistribution& one, const std::string& fold
   return installer::download(request);
 }
 
-Error not_to_be_had(const std::vector<std::string>& lines, std::size_t of) {
-  constexpr std::size_t kMostShown = 12;
-  std::vector<std::string> shown(lines.begin(),
-                                 lines.begin() + static_cast<long>(std::min(lines.size(), kMostShown)));
-  if (lines.size() > kMostShown) shown.push_back(say("and {} more", lines.size() - kMostShown));
+Error not_available(const std::vector<std::string>& lines, std::size_t of) {
   return {
       Errc::NotFound,
       message_n(lines.size(), "{} of {} packages cannot be installed: {}",
-                "{} of {} packages cannot be installed: {}", lines.size(), of, clauses(shown)),
+                "{} of {} packages cannot be installed: {}", lines.size(), of, first_lines(lines)),
       message(
           "check the index and the mirror that pip and uv are configured for, or install from a directory: "
           "--offline {}",
@@ -205,7 +201,7 @@ Result<void> retry(InstallRequest request, const installer::Installer& installer
     if (!one.locked->artifact->url.empty()) why = clauses({why, tr(brought.error().message)});
     lines.push_back(one.locked->name + "==" + one.locked->version + ": " + why);
   }
-  if (!lines.empty()) return not_to_be_had(lines, lock.distributions.size());
+  if (!lines.empty()) return not_available(lines, lock.distributions.size());
   request.find_links.push_back(folder);
   return fix::run_installer(locked_install(request, installer, requirements, wheels_only(lock)),
                             request.lock);

@@ -48,12 +48,16 @@ std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& 
   const std::string machine = processor_of(here), &locked = lock.machine.architecture;
   if (!machine.empty() && !locked.empty() && machine != locked)
     lines.push_back(say("the lock is for {}, and this machine is {}", locked, machine));
-  if (came_from_conda(lock))
+  const bool by_conda = came_from_conda(lock);  // one line says it for all of its packages
+  if (by_conda)
     lines.push_back(
         say("conda made the locked environment: `scankit env export conda` writes the file that `conda env "
             "create` takes"));
   for (const LockedDistribution& one : lock.distributions)
-    if (!one.artifact && one.source != "conda") lines.push_back(named(one) + ": " + one.why_no_artifact);
+    if (!one.artifact && !(one.source == "conda" && by_conda))
+      lines.push_back(
+          named(one) + ": " +
+          (one.why_no_artifact.empty() ? say("the lock has no file for it") : one.why_no_artifact));
   if (lines.empty()) lines = wheels_for_others(lock, here);
   return lines;
 }
@@ -78,16 +82,15 @@ std::string find_one(const LockedArtifact& artifact, const std::vector<std::stri
   return "";
 }
 
-constexpr std::size_t kMostLines = 12;
+}  // namespace
 
-Message listed(const std::vector<std::string>& lines) {
+std::string first_lines(const std::vector<std::string>& lines) {
+  constexpr std::size_t kMostLines = 12;
   std::vector<std::string> shown(lines.begin(),
                                  lines.begin() + static_cast<long>(std::min(lines.size(), kMostLines)));
   if (shown.size() < lines.size()) shown.push_back(say("and {} more", lines.size() - shown.size()));
   return clauses(shown);
 }
-
-}  // namespace
 
 Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<std::string>& folders,
                                 bool offline) {
@@ -107,15 +110,15 @@ Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<s
                                            : say("{}: {}", named(one), why));
   }
   if (missing.empty()) return found;
-  return Error{
-      Errc::NotFound,
-      message_n(missing.size(), "{} package cannot be installed, and nothing was made: {}",
-                "{} packages cannot be installed, and nothing was made: {}", missing.size(), listed(missing)),
-      built ? message("where the lock was made, scankit env export requirements --out "
-                      "requirements.txt packs them into {}; put it next to the lock",
-                      kWheelFolder)
-            : message("where an index can be reached: scankit env fetch --out {}",
-                      folders.empty() ? kWheelFolder : folders.front())};
+  return Error{Errc::NotFound,
+               message_n(missing.size(), "{} package cannot be installed, and nothing was made: {}",
+                         "{} packages cannot be installed, and nothing was made: {}", missing.size(),
+                         first_lines(missing)),
+               built ? message("where the lock was made, scankit env export requirements --out "
+                               "requirements.txt packs them into {}; put it next to the lock",
+                               kWheelFolder)
+                     : message("where an index can be reached: scankit env fetch --out {}",
+                               shell_quoted(folders.empty() ? kWheelFolder : folders.front()))};
 }
 
 std::string size_in_words(std::uint64_t bytes) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "builder/compile/cache.h"
 #include "builder/fix/transaction.h"
 #include "builder/module/bundled.h"
 #include "doctor/base/exit_status.h"
@@ -74,14 +75,15 @@ ProofStep judged(const std::string& what, const Result<ProcessResult>& result) {
 
 // The packages, torch's build and every compiled file; what the machine has otherwise is no fault of the
 // environment.
-ProofStep against_lock(const Subject& subject, const std::string& lock_file, const std::string& cache_dir) {
+ProofStep against_lock(const Subject& subject, const ReadLock& lock, const std::string& cache_dir) {
   const auto begin = std::chrono::steady_clock::now();
   ProofStep step{"lock", "passed", "", 0};
-  const auto outcomes = check_lock({lock_file, cache_dir}, subject);
-  if (!outcomes) return {"lock", "failed", outcomes.error().message, 0};
-  const std::set<std::string> demanded = {"lock-packages", "lock-files", "lock-torch"};
-  for (const Outcome& outcome : *outcomes) {
-    if (!demanded.contains(outcome.check) || step.state == "failed") continue;
+  const LockView view{lock.file, lock.lock, subject};
+  const auto folder = compile::usable_cache_folder(cache_dir);  // without one every file is read
+  HashCache cache(folder ? *folder : "");
+  for (const Outcome& outcome :
+       {locked_torch(view), locked_packages(view), locked_files(view, *subject.host, cache)}) {
+    if (step.state == "failed") break;
     if (outcome.state == CheckState::Unknown) step = {"lock", "failed", outcome.why, 0};
     for (const Finding& finding : outcome.findings)
       if (finding.severity() == Severity::Error) step = {"lock", "failed", finding.summary, 0};
@@ -105,23 +107,20 @@ Result<void> add_step(std::vector<ProofStep>& steps, ProofStep step) {
   steps.push_back(step);
   SCANKIT_CHECK(fix::Interruption::check());
   if (step.state != "failed") return {};
-  return Error{Errc::Malformed,
-               message("the environment was made and does not pass {}: {}", step.what, step.detail), ""};
+  return Error{Errc::Malformed, message("the environment does not pass {}: {}", step.what, step.detail), ""};
 }
 
 }  // namespace
 
-Result<std::vector<ProofStep>> prove(const std::string& python, const std::string& lock_file,
+Result<std::vector<ProofStep>> prove(const std::string& python, const ReadLock& lock,
                                      const std::string& cache_dir) {
   std::vector<ProofStep> steps;
   SubjectOptions options;
   options.python = python;
   SCANKIT_TRY(const Subject subject, look_at(options));
   report::Progress progress;
-  if (!lock_file.empty()) {
-    progress.act(say("checking the environment: every compiled file is the locked one"));
-    SCANKIT_CHECK(add_step(steps, against_lock(subject, lock_file, cache_dir)));
-  }
+  progress.act(say("checking the environment: every compiled file is the locked one"));
+  SCANKIT_CHECK(add_step(steps, against_lock(subject, lock, cache_dir)));
   progress.act(say("checking the environment: doctor"));
   SCANKIT_CHECK(add_step(
       steps, judged("doctor", run_ourselves({"doctor", "--json", "--allow-empty", "--python", python}))));

@@ -65,6 +65,8 @@ std::string EnvironmentRecord::signature() const {
   return sha256_hex(lines);
 }
 
+std::string hash_of(const EnvironmentLock& lock) { return sha256_hex(lock_to_json(lock)); }
+
 Result<EnvironmentRecord> make_record(const Host& host, const Snapshot& snapshot,
                                       const EnvironmentLock& lock) {
   EnvironmentRecord record;
@@ -75,6 +77,7 @@ Result<EnvironmentRecord> make_record(const Host& host, const Snapshot& snapshot
   HashCache nothing_kept("");  // the paths are those where it is made
   std::size_t done = 0;
   for (const Distribution& one : snapshot.distributions.value) {
+    if (!one.path.starts_with(python.prefix + "/")) continue;  // of the system's site-packages
     progress.count(done++, snapshot.distributions.value.size());
     SCANKIT_TRY(std::string hash, content_hash(host, one, nothing_kept));
     record.content[normalized_name(one.name)] = std::move(hash);

@@ -21,9 +21,9 @@ namespace {
 // into a library, and those of scripts and extensions are smaller.
 constexpr std::uint64_t kMostMovedBytes = 64u << 20;
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
+std::string without_part(std::string text, const std::string& part) {
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at))
+    text.erase(at, part.size());
   return text;
 }
 
@@ -34,8 +34,7 @@ bool may_be_rewritten(const std::string& path, const std::string& text) {
 
 class Mover {
  public:
-  Mover(const std::string& root, const std::string& from, const std::string& to)
-      : root_(root), from_(from), to_(to) {}
+  explicit Mover(const std::string& root) : root_(root), work_(path_basename(path_dirname(root))) {}
 
   Result<std::vector<std::string>> all() {
     SCANKIT_CHECK(remove_byte_code());
@@ -80,7 +79,7 @@ class Mover {
   Result<void> link(const std::string& path) const {
     std::error_code code;
     const std::string target = std::filesystem::read_symlink(path, code),
-                      moved = replaced(target, from_, to_);
+                      moved = without_part(target, work_ + "/");
     if (code || moved == target) return {};
     std::filesystem::remove(path, code);
     std::filesystem::create_symlink(moved, path, code);
@@ -91,14 +90,15 @@ class Mover {
   // A new file takes the place of the old one, which may be a second name of a file in the installer's cache.
   Result<void> file(const std::string& path) {
     SCANKIT_TRY(const std::string text, read_whole_file(path, kMostMovedBytes + 1));
-    if (text.find(from_) == std::string::npos) return {};
-    if (!may_be_rewritten(inner(path), text)) {
+    if (text.find(work_) == std::string::npos) return {};
+    const std::string moved = without_part(text, work_ + "/");
+    if (!may_be_rewritten(inner(path), text) || moved.find(work_) != std::string::npos) {
       stuck_.push_back(inner(path));
       return {};
     }
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) return Error{Errc::Io, message("cannot read {}", path), ""};
-    SCANKIT_CHECK(write_file_atomically(path, replaced(text, from_, to_), info.st_mode & 07777));
+    SCANKIT_CHECK(write_file_atomically(path, moved, info.st_mode & 07777));
     rewritten_.push_back(inner(path));
     return {};
   }
@@ -135,15 +135,13 @@ class Mover {
     return corrected == text ? Result<void>() : write_file_atomically(path, corrected);
   }
 
-  const std::string &root_, &from_, &to_;
+  const std::string& root_;
+  const std::string work_;  // scripts quote a path each in their own way, and none of them quotes this part
   std::vector<std::string> rewritten_, stuck_;
 };
 
 }  // namespace
 
-Result<std::vector<std::string>> relocate(const std::string& environment, const std::string& from,
-                                          const std::string& to) {
-  return Mover(environment, from, to).all();
-}
+Result<std::vector<std::string>> relocate(const std::string& environment) { return Mover(environment).all(); }
 
 }  // namespace scankit::envspec

@@ -21,13 +21,17 @@
 namespace scankit::envspec {
 namespace {
 
+std::string pinned(const std::string& name, const std::string& version) { return name + "==" + version; }
+
 struct Change {
   std::vector<const LockedDistribution*> install;  // missing, of another version, or with changed files
-  std::vector<const Distribution*> remove;         // not in the lock
+  std::vector<std::string> remove;                 // not in the lock; names that a command line can hold
+  std::vector<std::string> removed;                // the same with their versions, for people
   bool empty() const { return install.empty() && remove.empty(); }
 };
 
-// The packages whose compiled files are not the locked ones, though their version may be.
+// The packages whose compiled files are not the locked ones, though their version may be: changed, missing, or
+// in addition. An Error names a file that no package can bring back.
 Result<std::set<std::string>> with_other_files(const Subject& subject, const EnvironmentLock& lock) {
   HashCache cache("");
   EnvironmentLock now;
@@ -35,10 +39,27 @@ Result<std::set<std::string>> with_other_files(const Subject& subject, const Env
   std::map<std::string, std::string> here;
   for (const LockedLibrary& one : now.libraries) here[one.path] = one.sha256;
   std::set<std::string> names;
-  for (const LockedLibrary& one : lock.libraries)
-    if (const auto found = here.find(one.path); found == here.end() || found->second != one.sha256)
+  std::vector<std::string> ownerless;
+  const auto differs = [&](const LockedLibrary& one) {
+    if (find_locked(lock, one.distribution) != nullptr)
       names.insert(one.distribution);
-  return names;
+    else if (one.distribution.empty())
+      ownerless.push_back(one.path);
+  };
+  std::set<std::string> locked;
+  for (const LockedLibrary& one : lock.libraries) {
+    locked.insert(one.path);
+    if (const auto found = here.find(one.path); found == here.end() || found->second != one.sha256)
+      differs(one);
+  }
+  for (const LockedLibrary& one : now.libraries)
+    if (!locked.contains(one.path)) differs(one);
+  if (ownerless.empty()) return names;
+  return Error{Errc::InvalidArgument,
+               message_n(ownerless.size(), "{} compiled file is not as locked and belongs to no package: {}",
+                         "{} compiled files are not as locked and belong to no package: {}", ownerless.size(),
+                         first_lines(ownerless)),
+               message("make a new environment: scankit env create DIR")};
 }
 
 // pip, setuptools and the like stay: an installer may be what this environment is changed with.
@@ -48,6 +69,7 @@ Result<Change> change_of(const Subject& subject, const EnvironmentLock& lock) {
   const auto& installed = subject.snapshot.distributions.value;
   for (const LockedDistribution& one : lock.distributions) {
     const Distribution* here = find_distribution(installed, one.name);
+    if (!one.artifact) continue;  // check_environment() has refused it
     if (here == nullptr || here->version != one.version || other_files.contains(one.name))
       change.install.push_back(&one);
   }
@@ -55,13 +77,30 @@ Result<Change> change_of(const Subject& subject, const EnvironmentLock& lock) {
   for (const Distribution& one : installed) {
     const std::string name = normalized_name(one.name);
     if (!seen.insert(name).second || is_installers_own(name) || find_locked(lock, name) != nullptr) continue;
-    change.remove.push_back(&one);
+    if (!is_locked_name(name))  // METADATA is a stranger's text, and "--log=FILE" is an option
+      return Error{
+          Errc::Malformed,
+          message("the package in {} is named {}, which is not a package name, and nothing was changed",
+                  one.path, shown_value(one.name)),
+          message("remove that directory, or make a new environment: scankit env create DIR")};
+    change.remove.push_back(name);
+    change.removed.push_back(pinned(one.name, one.version));
   }
   return change;
 }
 
+// `python` of a shell that has activated the environment: its argv[0] has no directory, its file is the base's.
+bool is_activated_python(const Host& host, const std::string& folder, const std::string& program,
+                         const std::string& prefix) {
+  if (!program.starts_with("python")) return false;
+  const auto variables = host.read_file(folder + "/environ", 4u << 20);
+  const auto all = variables ? split(*variables, std::string_view("\0", 1)) : std::vector<std::string>();
+  return std::ranges::find(all, "VIRTUAL_ENV=" + prefix) != all.end();
+}
+
 // Processes that run from the environment, as "PID (COMMAND)": their next import would meet other files.
-std::vector<std::string> processes_in(const Host& host, const std::string& prefix) {
+// `unknown` gets the number of those that this user may not look at.
+std::vector<std::string> processes_in(const Host& host, const std::string& prefix, std::size_t& unknown) {
   std::vector<std::string> found;
   const auto entries = host.list("/proc");
   for (const DirEntry& entry : entries ? *entries : std::vector<DirEntry>()) {
@@ -70,16 +109,16 @@ std::vector<std::string> processes_in(const Host& host, const std::string& prefi
     const std::string folder = "/proc/" + entry.name;
     const auto command = host.read_file(folder + "/cmdline", 1u << 20);
     const auto maps = host.read_file(folder + "/maps", 16u << 20);
-    const bool started = command && command->starts_with(prefix + "/bin/");
+    const std::string program = command ? command->substr(0, command->find('\0')) : "";
+    if (!maps && maps.error().code == Errc::PermissionDenied) ++unknown;
+    const bool started =
+        program.starts_with(prefix + "/bin/") || is_activated_python(host, folder, program, prefix);
     const bool mapped = maps && maps->find(" " + prefix + "/") != std::string::npos;
     if (!started && !mapped) continue;
-    const std::string program = command ? command->substr(0, command->find('\0')) : "";
     found.push_back(entry.name + " (" + path_basename(program) + ")");
   }
   return found;
 }
-
-std::string pinned(const std::string& name, const std::string& version) { return name + "==" + version; }
 
 Result<void> check_environment(const Host& host, const Subject& subject, const EnvironmentLock& lock,
                                const SyncRequest& request) {
@@ -87,19 +126,21 @@ Result<void> check_environment(const Host& host, const Subject& subject, const E
   if (python.kind != "venv" && python.kind != "uv")
     return Error{Errc::InvalidArgument,
                  message("{} is not a virtual environment ({})", python.prefix, python.kind),
-                 message("make one from the lock: scankit env create .venv --lock {}", request.lock_file)};
+                 message("make one from the lock: scankit env create .venv --lock {}",
+                         shell_quoted(request.lock_file))};
   if (const auto foreign = probes::foreign_code(host, python)) return fix::foreign_place(*foreign);
   if (!fits(python, wish_of(lock)))
     return Error{Errc::InvalidArgument,
                  message("{} has {} {}, and {} is for {} {}", python.prefix, python.implementation,
                          python.version, request.lock_file, lock.python.implementation, lock.python.version),
-                 message("make another environment: scankit env create DIR --lock {}", request.lock_file)};
+                 message("make another environment: scankit env create DIR --lock {}",
+                         shell_quoted(request.lock_file))};
   const auto lines = obstacles(lock, subject.snapshot);
   if (lines.empty()) return {};
-  return Error{
-      Errc::InvalidArgument,
-      message("{} cannot be installed here, and nothing was changed: {}", request.lock_file, clauses(lines)),
-      message("lock again where the environment is: scankit env lock")};
+  return Error{Errc::InvalidArgument,
+               message("{} cannot be installed here, and nothing was changed: {}", request.lock_file,
+                       first_lines(lines)),
+               message("lock again where the environment is: scankit env lock")};
 }
 
 // The commands of one change: packages go before others come, whose files may have the same names.
@@ -121,7 +162,8 @@ std::vector<installer::InstallerCommand> commands_of(const installer::Installer&
   if (!change.remove.empty()) {
     std::vector<std::string> argv = begin("uninstall");
     if (!uv) argv.emplace_back("--yes");
-    for (const Distribution* one : change.remove) argv.push_back(one->name);
+    argv.emplace_back("--");
+    argv.insert(argv.end(), change.remove.begin(), change.remove.end());
     commands.push_back({argv, variables, "", {}});
   }
   if (change.install.empty()) return commands;
@@ -139,25 +181,40 @@ struct Work {
   const SyncRequest& request;
   const Subject& subject;
   const EnvironmentLock& lock;
-  const std::vector<installer::InstallerCommand>& commands;
+  const std::vector<installer::InstallerCommand> commands;
+  const std::string& installer;
   int lock_descriptor;
 };
 
 // The record describes what is there now; one of an earlier creation would call every file changed.
-Result<EnvironmentRecord> new_record(const Work& work, const std::string& python,
-                                     const std::string& installer, std::vector<ProofStep> proof) {
+Result<EnvironmentRecord> new_record(const Work& work, std::vector<ProofStep> proof) {
   SubjectOptions options;
-  options.python = python;
+  options.python = fix::interpreter_of(work.subject.snapshot.python.value);
   SCANKIT_TRY(const Subject now, look_at(options));
   SCANKIT_TRY(EnvironmentRecord record, make_record(*now.host, now.snapshot, work.lock));
-  record.lock_sha256 = sha256_hex(lock_to_json(work.lock));
-  record.installer = installer;
+  record.lock_sha256 = hash_of(work.lock);
+  record.installer = work.installer;
   record.proof = std::move(proof);
   return record;
 }
 
-Result<std::vector<ProofStep>> change_and_prove(fix::Transaction& transaction, fix::Staging& staging,
-                                                const Work& work, CreateStage& stage) {
+// The proof and the record, while everything can still be undone.
+Result<EnvironmentRecord> prove_and_record(const Work& work) {
+  SCANKIT_TRY(auto proof, prove(fix::interpreter_of(work.subject.snapshot.python.value),
+                                {work.lock, work.request.lock_file}, work.request.cache_dir));
+  SCANKIT_TRY(EnvironmentRecord record, new_record(work, std::move(proof)));
+  SCANKIT_CHECK(fix::Interruption::check());
+  return record;
+}
+
+Result<void> write_record(const std::string& prefix, const EnvironmentRecord& record) {
+  const std::string file = path_join(prefix, kRecordFile);
+  SCANKIT_CHECK(make_directories(path_dirname(file)));
+  return write_file_atomically(file, record_to_json(record));
+}
+
+Result<EnvironmentRecord> change_and_prove(fix::Transaction& transaction, fix::Staging& staging,
+                                           const Work& work, CreateStage& stage) {
   const Python& python = work.subject.snapshot.python.value;
   report::Progress progress;
   progress.act(say("hard-linking every file of {} into the backup", python.prefix));
@@ -170,11 +227,11 @@ Result<std::vector<ProofStep>> change_and_prove(fix::Transaction& transaction, f
   }
   SCANKIT_CHECK(transaction.note_ends());
   stage = CreateStage::Proving;
-  return prove(fix::interpreter_of(python), work.request.lock_file, work.request.cache_dir);
+  return prove_and_record(work);
 }
 
-Result<std::vector<ProofStep>> run_sync(const fix::StateFolder& state, const Work& work, std::string& id,
-                                        CreateStage& stage) {
+Result<EnvironmentRecord> run_sync(const fix::StateFolder& state, const Work& work, std::string& id,
+                                   CreateStage& stage) {
   stage = CreateStage::Installing;
   SCANKIT_TRY(id, state.next_id());
   fix::Journal journal;
@@ -184,11 +241,10 @@ Result<std::vector<ProofStep>> run_sync(const fix::StateFolder& state, const Wor
   fix::Staging staging(state, id);
   SCANKIT_CHECK(staging.make_folders(work.subject.snapshot.python.value.prefix));
   fix::Transaction transaction(state, std::move(journal));
-  auto proof = change_and_prove(transaction, staging, work, stage);
-  Result<void> done = proof ? fix::Interruption::check() : Result<void>(proof.error());
-  if (done) done = transaction.commit();
+  auto record = change_and_prove(transaction, staging, work, stage);
+  Result<void> done = record ? transaction.commit() : Result<void>(record.error());
   if (!done) return transaction.roll_back(done.error());
-  return proof;
+  return record;
 }
 
 Result<Subject> look_at_environment(const SyncRequest& request, const EnvironmentLock& lock) {
@@ -219,8 +275,34 @@ SyncResult planned(const Python& python, const Change& change) {
   result.python = fix::interpreter_of(python);
   for (const LockedDistribution* one : change.install)
     result.installed.push_back(pinned(one->name, one->version));
-  for (const Distribution* one : change.remove) result.removed.push_back(pinned(one->name, one->version));
+  result.removed = change.removed;
   return result;
+}
+
+// Where nothing is to be installed or removed, it is still shown to be the locked one, and recorded so.
+Result<void> confirm(const Work& work, SyncResult& result, CreateStage& stage) {
+  stage = CreateStage::Proving;
+  SCANKIT_TRY(result.record, prove_and_record(work));
+  return write_record(result.environment, result.record);
+}
+
+Result<void> check_unused(const Host& host, const std::string& prefix, bool in_use) {
+  std::size_t unknown = 0;
+  const auto users = processes_in(host, prefix, unknown);
+  if (unknown > 0)
+    report::progress_note(say_n(unknown, "{} process cannot be inspected, and may run from {}",
+                                "{} processes cannot be inspected, and may run from {}", unknown, prefix));
+  if (users.empty() || in_use) return {};
+  return Error{Errc::Conflict,
+               message("{} is in use, and nothing was changed: process {}", prefix, join(users)),
+               message("stop it first, or change the environment all the same with --in-use")};
+}
+
+// One "NAME==VERSION --hash" line each, for all that is to be installed.
+Result<void> write_requirements(const std::string& file, const EnvironmentLock& changed) {
+  std::string text;
+  for (const LockedDistribution* one : installable(changed).with_hash) text += requirement_line(*one);
+  return write_file_atomically(file, text);
 }
 
 // Makes the change; the caller has the lock of the environment, where no earlier change is unfinished.
@@ -230,53 +312,52 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
   const Python& python = subject.snapshot.python.value;
   SCANKIT_TRY(const Change change, change_of(subject, lock));
   SyncResult result = planned(python, change);
-  if (change.empty()) return result;
-  if (const auto users = processes_in(host, python.prefix); !users.empty() && !request.in_use)
-    return Error{Errc::Conflict,
-                 message("{} is in use, and nothing was changed: process {}", python.prefix, join(users)),
-                 message("end it first, or change the environment all the same with --in-use")};
   const installer::Installer installer = installer::installer_of(host, subject.snapshot);
+  result.installer = installer::name_of(installer.kind);
+  SCANKIT_TRY(const TemporaryDirectory work, TemporaryDirectory::create("scankit-sync"));
+  const std::string requirements = path_join(work.path(), "requirements.txt");
+  if (change.empty()) {
+    SCANKIT_CHECK(confirm({request, subject, lock, {}, result.installer, lock_descriptor}, result, stage));
+    return result;
+  }
+  SCANKIT_CHECK(check_unused(host, python.prefix, request.in_use));
   if (installer.kind != installer::Installer::Kind::Uv && installer.kind != installer::Installer::Kind::Pip)
     return Error{Errc::NotFound, installer.why, installer.instead};
-  result.installer = installer::name_of(installer.kind);
+  SCANKIT_CHECK(check_not_diverted(host, python, installer.kind));
   EnvironmentLock changed;
   for (const LockedDistribution* one : change.install) changed.distributions.push_back(*one);
   const std::vector<std::string> folders = folders_of(request, host);
   SCANKIT_TRY(const FoundWheels wheels, find_wheels(changed, folders, !request.offline.empty()));
-  SCANKIT_TRY(const TemporaryDirectory work, TemporaryDirectory::create("scankit-sync"));
-  const std::string requirements = path_join(work.path(), "requirements.txt");
-  std::string text;
-  for (const LockedDistribution& one : changed.distributions) text += requirement_line(one);
-  SCANKIT_CHECK(write_file_atomically(requirements, text));
-  const auto commands = commands_of(installer, change, requirements, request, folders);
-  const Work all{request, subject, lock, commands, lock_descriptor};
-  SCANKIT_TRY(auto proof, run_sync(fix::StateFolder(python.prefix), all, result.journal, stage));
-  SCANKIT_TRY(result.record, new_record(all, result.python, result.installer, std::move(proof)));
-  SCANKIT_CHECK(write_file_atomically(path_join(python.prefix, kRecordFile), record_to_json(result.record)));
+  SCANKIT_CHECK(write_requirements(requirements, changed));
+  const Work all{
+      request,          subject,        lock, commands_of(installer, change, requirements, request, folders),
+      result.installer, lock_descriptor};
+  SCANKIT_TRY(result.record, run_sync(fix::StateFolder(python.prefix), all, result.journal, stage));
+  if (const auto written = write_record(python.prefix, result.record); !written)
+    result.notes.push_back(message("the record was not written: {}", written.error().message));
   return result;
 }
 
 }  // namespace
 
-// An earlier change that was killed is undone first: what is installed is only then what is to be changed.
+// An earlier change that was killed is undone first: what is installed is only then what is to be changed. It
+// is looked at before the lock is taken for its place alone, and again where nobody else can change it.
 Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& stage) {
   const auto begin = std::chrono::steady_clock::now();
+  forget_diversions();
   SCANKIT_TRY(const EnvironmentLock lock, read_lock(request.lock_file));
   SCANKIT_TRY(Subject subject, look_at_environment(request, lock));
-  const Python& python = subject.snapshot.python.value;
   if (request.dry_run) {
     SCANKIT_TRY(const Change change, change_of(subject, lock));
-    return planned(python, change);
+    return planned(subject.snapshot.python.value, change);
   }
-  const fix::StateFolder state(python.prefix);
+  const fix::StateFolder state(subject.snapshot.python.value.prefix);
   SCANKIT_TRY(const fix::Lock held, fix::Lock::take(state.root()));
   const fix::Interruption interruption;
   std::vector<std::string> lines;
   SCANKIT_CHECK(fix::recover(state, lines));
   for (const std::string& line : lines) report::progress_note(line);
-  if (!lines.empty()) {
-    SCANKIT_TRY(subject, look_at_environment(request, lock));
-  }
+  SCANKIT_TRY(subject, look_at_environment(request, lock));
   SCANKIT_TRY(SyncResult result, sync_locked(request, subject, lock, held.descriptor(), stage));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -183,7 +183,7 @@ def test_fails_its_proof(create):
     good = json.loads(text_of("good.lock"))
     [at] = [number for number, one in enumerate(good["libraries"]) if one["path"] == "beta/_c.abi3.so"]
     forge(f"/libraries/{at}/sha256", hashlib.sha256(b"another").hexdigest())
-    create("new", "--lock", "forged.lock").ends(6, "the environment was made and does not pass lock: ")
+    create("new", "--lock", "forged.lock").ends(6, "the environment does not pass lock: ")
     assert not left_behind()
 
 
@@ -291,17 +291,23 @@ def test_sync(create, installer):
         run(create.installers / "python", "-m", "pip", "--python", python, "install", "-q", "--no-index", "--find-links",
             pip_wheel(), "pip")
         Path("new/pyvenv.cfg").write_text(re.sub(r"(?m)^uv = .*\n", "", text_of("new/pyvenv.cfg")))
-    create.sync("new", uv=uv).ends(0, "is the locked environment already")
+    Path("new/.scankit/record.json").unlink()
+    result = create.sync("new", uv=uv).ends(0, "is the locked environment already")
+    assert "passed: lock, doctor" in result.out, result
+    create.project.env("check", "--record", "new").ends(0)
     create.project.uv("pip", "install", "--python", python, "alpha==1.1").ends(0)
     create.project.uv("pip", "install", "--python", python, "--no-index", create.project.index.own / "delta-1.0-py3-none-any.whl").ends(0)
     create.sync("new", "--dry-run", uv=uv).ends(0, "install: alpha==1.0")
+    assert create.sync("new", "--dry-run", "--json", uv=uv).ends(0).json["state"] == "planned"
     create.project.drift("--python", python).ends(7)
-    sleeper = subprocess.Popen([python, "-c", "import time; time.sleep(60)"])
-    try:
-        create.sync("new", uv=uv).ends(2, f"is in use, and nothing was changed: process {sleeper.pid} (python)")
-    finally:
-        sleeper.kill()
-        sleeper.wait()
+    for name in (python, "python"):  # the second is what a shell starts that has activated the environment
+        variables = {**os.environ, "VIRTUAL_ENV": os.path.realpath("new")}
+        sleeper = subprocess.Popen([name, "-c", "import time; time.sleep(60)"], executable=python, env=variables)
+        try:
+            create.sync("new", uv=uv).ends(2, f"is in use, and nothing was changed: process {sleeper.pid} (python)")
+        finally:
+            sleeper.kill()
+            sleeper.wait()
     create.project.index.stop()
     shutil.rmtree(create.project.work / "cache", ignore_errors=True)
     create.sync("new", uv=uv).ends(5)
@@ -314,6 +320,72 @@ def test_sync(create, installer):
     assert f"undo: scankit restore --python {python}" in result.out
     create.project.scankit("restore", "--python", python).ends(0, "env sync scankit.lock")
     assert run(python, "-c", "import alpha, delta; print(alpha.version)") == "1.1\n"
+
+
+@pytest.mark.ctest(labels="ci;e2e")
+def test_sync_shows_it(create):
+    """What is in the lock already is proven all the same, and what no package brings back is named."""
+    create("new").ends(0)
+    site = site_of(os.path.abspath("new/bin/python"))
+    stray = site / "stray.abi3.so"
+    shutil.copy(site / "beta/_c.abi3.so", stray)
+    create.sync("new").ends(2, "1 compiled file is not as locked and belongs to no package: stray.abi3.so")
+    stray.unlink()
+    changed = (site / "beta/_c.abi3.so").read_bytes() + b"x"
+    (site / "beta/_c.abi3.so").unlink()  # it may be a second name of a file in uv's cache
+    (site / "beta/_c.abi3.so").write_bytes(changed)
+    create.sync("new").ends(0, "install: beta==2.0")
+    create.project.env("check", "--record", "new").ends(0)
+    # A record is of what the lock says, however an editor has ended its lines.
+    Path("scankit.lock").write_bytes(Path("scankit.lock").read_bytes().replace(b"\n", b"\r\n"))
+    create.project.env("check", "--record", "new").ends(0)
+
+
+@pytest.mark.ctest(labels="ci;e2e")
+def test_sync_takes_no_option_from_a_package(create):
+    """A package's own METADATA names it, and `pip uninstall --log=FILE` would write there."""
+    create("new").ends(0)
+    site = site_of(os.path.abspath("new/bin/python"))
+    info = site / "evil-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: --log={os.path.abspath('written')}\nVersion: 1.0\n")
+    (info / "RECORD").write_text("evil-1.0.dist-info/METADATA,,\nevil-1.0.dist-info/RECORD,,\n")
+    for uv in (True, False):
+        create.sync("new", uv=uv).ends(2, "which is not a package name, and nothing was changed")
+    assert not os.path.exists("written")
+
+
+@pytest.mark.ctest(labels="ci;e2e")
+def test_not_diverted(create, monkeypatch):
+    """Variables and settings that send packages somewhere else."""
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "UV_TARGET"):
+        monkeypatch.setenv(name, os.path.abspath("elsewhere"))
+    Path("decoy/decoy-1.0.dist-info").mkdir(parents=True)
+    Path("decoy/decoy-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: decoy\nVersion: 1.0\n")
+    monkeypatch.setenv("PYTHONPATH", os.path.abspath("decoy"))
+    for name, uv in (("new-uv", True), ("new-pip", False)):
+        create(name, uv=uv).ends(0)
+        assert set(record_of(name)["content"]) == {"alpha", "beta", "tool"}
+    assert not os.path.exists("elsewhere")
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "UV_TARGET", "PYTHONPATH"):
+        monkeypatch.delenv(name)
+    Path("pyproject.toml").write_text('[tool.uv.pip]\ntarget = "elsewhere"\n')
+    create("new-three").ends(2, "[tool.uv.pip] target of ")
+    assert left_behind() == ["new-pip", "new-uv"]
+
+
+def test_spec_without_a_package(create):
+    """Refused before anything is installed."""
+    Path("scankit.lock").unlink()
+    Path("scankit.yaml").write_text("schema: 1\nextensions:\n  selective_scan_cuda: {}\n")
+    result = create("new it's", "--spec", "scankit.yaml").ends(2, "names no package that contains selective_scan_cuda")
+    assert "scankit fix --python 'new it'\\''s/bin/python' --module selective_scan_cuda" in result.err, result
+    assert not left_behind()
+
+
+def test_quote_in_name(create):
+    create("new it's").ends(0)
+    assert run("new it's/bin/hello") == "hello\n" and not made_at("new it's")
 
 
 def test_sync_killed(create):
