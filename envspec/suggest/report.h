@@ -34,7 +34,7 @@ struct SuggestAnswer {
 int exit_status_of(const SuggestAnswer& answer);
 report::Views suggest_views(const SuggestAnswer& answer);
 
-// The set as a spec: its Python, torch and modules. For `env create --spec`.
+// The set as a spec: its Python, torch and modules. `env create --spec` takes it where every module has a package.
 DerivedSpec spec_of(const SuggestAnswer& answer, const SuggestedSet& set);
 
 }  // namespace scankit::envspec
