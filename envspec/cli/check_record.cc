@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "builder/compile/cache.h"
+#include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
+#include "doctor/checks/check.h"
+#include "doctor/cli/commands.h"
+#include "doctor/model/redact.h"
+#include "doctor/report/doctor_document.h"
+#include "envspec/cli/commands.h"
+#include "envspec/cli/create_answer.h"
+#include "envspec/create/create.h"
+
+// `scankit env check --record DIR`: what was recorded, against what is there now. No file is read.
+namespace scankit::envspec {
+namespace {
+
+// Whether the record is of this lock; nothing is asked without one.
+Outcome recorded_lock(const EnvironmentRecord& record, const std::string& lock_file) {
+  Outcome outcome = asked("record-lock", message("Was the environment made from this lock?"));
+  const auto lock = read_lock(lock_file);
+  if (!lock) {
+    not_known(outcome, lock.error().message);
+    return outcome;
+  }
+  if (hash_of(*lock) == record.lock_sha256) return outcome;
+  Finding finding;
+  finding.cause = Cause::DriftLockFile;
+  finding.subject = lock_file;
+  finding.summary = message("the environment was made from another lock than {}", lock_file);
+  finding.demanded_by = FileLine{lock_file, 0};
+  drifted(outcome, std::move(finding));
+  return outcome;
+}
+
+Outcome recorded_files(const std::string& folder, const EnvironmentRecord& record) {
+  Outcome outcome = asked("record-files", message("Is every compiled file the one that was recorded?"));
+  const std::string file = path_join(folder, kRecordFile);
+  for (const std::string& path : changed_since(folder, record)) {
+    Finding finding;
+    finding.cause = Cause::DriftLockFile;
+    finding.subject = path;
+    finding.summary = message("{} has another size or time than {} says, or is missing", path, file);
+    finding.demanded_by = FileLine{file, 0};
+    drifted(outcome, std::move(finding));
+  }
+  return outcome;
+}
+
+}  // namespace
+
+int run_env_check_record(const EnvCheckOptions& options) {
+  const auto record = read_record(path_join(current_directory(), options.record));
+  if (!record) {
+    cli::report_error(record.error());
+    return kExitUsage;
+  }
+  Report report;
+  report.asked = Asked::Drift;
+  report.compared_with.emplace_back("record", path_join(options.record, kRecordFile));
+  report.outcomes.push_back(recorded_files(options.record, *record));
+  const std::string lock = options.lock.empty() && is_a_file(kLockFile) ? kLockFile : options.lock;
+  if (!lock.empty()) {
+    report.compared_with.emplace_back("lock", lock);
+    report.outcomes.push_back(recorded_lock(*record, lock));
+  }
+  checks::decide_root_cause(report);
+  if (options.redact) report = redacted(std::move(report), own_names());
+  const int found = cli::exit_status_of(report, options.show.fail_on, kExitDrift);
+  return cli::first_that_counts({cli::show(report::doctor_views(report, found), options.show), found});
+}
+
+}  // namespace scankit::envspec

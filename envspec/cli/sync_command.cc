@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "doctor/base/exit_status.h"
+#include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/command_line/command_line.h"
+#include "doctor/model/json.h"
+#include "envspec/cli/commands.h"
+#include "envspec/cli/create_answer.h"
+
+// `scankit env sync`: its options, what it prints, and its exit status.
+namespace scankit::envspec {
+namespace {
+
+void print_synced(const EnvSyncOptions& options, const SyncResult& synced) {
+  const std::string& environment = synced.environment;
+  if (synced.installed.empty() && synced.removed.empty()) {
+    put_line(say("{} is the locked environment already, and nothing was changed", environment));
+    return print_proof(synced.record.proof);
+  }
+  if (!synced.installed.empty()) put_line(say("install: {}", join(synced.installed)));
+  if (!synced.removed.empty()) put_line(say("remove: {}", join(synced.removed)));
+  if (options.dry_run) return put_line(say("Nothing was changed (--dry-run)."));
+  put_line(say("{} is the locked environment now, in {:.1f} s", environment, synced.seconds));
+  print_proof(synced.record.proof);
+  for (const Message& line : synced.notes) put_line(say("note: {}", line));
+  put_line(say("undo: scankit restore --python {}", shell_quoted(synced.python)));
+}
+
+}  // namespace
+
+int run_env_sync(const EnvSyncOptions& options) {
+  SyncRequest request;
+  request.python = options.folder.empty() ? options.python : options.folder;
+  request.lock_file = options.lock.empty() ? kLockFile : options.lock;
+  request.offline = options.offline;
+  request.cache_dir = options.cache_dir;
+  request.dry_run = options.dry_run;
+  request.in_use = options.in_use;
+  CreateStage stage = CreateStage::Refused;
+  const auto synced = sync_environment(request, stage);
+  if (!synced) return tell_error("env sync", synced.error(), options.json, stage);
+  const int status = status_of(synced->record.proof);
+  if (options.json)
+    std::cout << json_document(CreateJson{{"schema", kAnswerSchema},
+                                          {"command", "env sync"},
+                                          {"state", options.dry_run           ? "planned"
+                                                    : synced->journal.empty() ? "unchanged"
+                                                                              : "synced"},
+                                          {"environment", synced->environment},
+                                          {"installer", synced->installer},
+                                          {"installed", synced->installed},
+                                          {"removed", synced->removed},
+                                          {"journal", synced->journal},
+                                          {"seconds", synced->seconds},
+                                          {"proof", proof_json(synced->record.proof)},
+                                          {"notes", english_lines(synced->notes)},
+                                          {"exit_status", status}});
+  else
+    print_synced(options, *synced);
+  return status;
+}
+
+void add_sync(CLI::App& env, int& exit_status) {
+  const auto options = std::make_shared<EnvSyncOptions>();
+  CLI::App* command = env.add_subcommand(
+      "sync", say("bring an existing environment to the lock; scankit restore takes it back"));
+  note(*command, {.examples = {"scankit env sync", "scankit env sync .venv --lock envs/train.lock",
+                               "scankit env sync --dry-run"},
+                  .statuses = {{kExitClean, say("the environment is the locked one")},
+                               {kExitUsage, say("usage error, or the lock cannot be installed here")},
+                               {kExitInconclusive, say("it is, and not everything could be verified")},
+                               {kExitBuildFailed, say("the installation failed and changed nothing")},
+                               {kExitValidationFailed, say("the result did not work and was undone")}},
+                  .trailing = {}});
+  auto* folder = command->add_option("dir", options->folder, say("the environment's directory"));
+  folder->type_name("DIR");
+  command
+      ->add_option("--python", options->python,
+                   say("the Python of the environment [default: $VIRTUAL_ENV, ./.venv, $CONDA_PREFIX, PATH]"))
+      ->type_name("PATH")
+      ->excludes(folder);
+  command->add_option("--lock", options->lock, say("the lock [default: scankit.lock]"))->type_name("FILE");
+  add_offline(*command, options->offline);
+  add_cache_dir(*command, options->cache_dir);
+  command->add_flag("--in-use", options->in_use, say("also while processes run from the environment"));
+  command->add_flag("--dry-run", options->dry_run, say("print what would change, and change nothing"));
+  command->add_flag("--json", options->json, say("print JSON on standard output"));
+  command->callback([options, &exit_status] { exit_status = run_env_sync(*options); });
+}
+
+}  // namespace scankit::envspec
