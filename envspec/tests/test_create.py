@@ -383,6 +383,19 @@ def test_spec_without_a_package(create):
     assert not left_behind()
 
 
+def test_lock_appears_meanwhile(create):
+    """A lock that somebody writes while the environment of a spec is made is theirs, and nothing is left of ours."""
+    Path("scankit.lock").unlink()
+    Path("scankit.yaml").write_text('schema: 1\npython: {version: "3.*"}\n')
+    Path("slow").mkdir()
+    Path("slow/uv").write_text(f'#!/bin/sh\ncp good.lock scankit.lock\nexec {create.installers / "uv"} "$@"\n')
+    Path("slow/uv").chmod(0o755)
+    variables = {"PATH": f"{os.path.abspath('slow')}:/usr/bin:/bin"}
+    result = create.project.env("create", "new", "--python", PYTHON, "--spec", "scankit.yaml", variables=variables, timeout=300)
+    result.ends(6, "scankit.lock was created by somebody else in the meantime")
+    assert text_of("scankit.lock") == text_of("good.lock") and not left_behind(), left_behind()
+
+
 def test_quote_in_name(create):
     create("new it's").ends(0)
     assert run("new it's/bin/hello") == "hello\n" and not made_at("new it's")
