@@ -241,22 +241,27 @@ const Observation* ended_inside(const Snapshot& snapshot, const SharedPackage& s
   return found;
 }
 
-// The import that fails because the copy that is found lacks the name. Known from the files, where nothing was
-// imported; an import that worked shows that the files were misread.
+// Whether code that runs needs what this import or use names: an import that is reached and not caught, unless the
+// import of the whole package was seen to work; a use in a file that is loaded (a kernel fails at its first call).
+bool is_needed(const Snapshot& snapshot, const PackageImport& import) {
+  if (import.when == "use") return import.loaded;
+  if (import.when != "import" || !import.reached || !import.caught.empty()) return false;
+  const Observation* whole = seen_package(snapshot, import.package);
+  return whole == nullptr || whole->outcome != "ok";
+}
+
+// The first import or use of a name that the copy which is found does not have, known from the files.
 std::optional<std::size_t> lacking_import(const Snapshot& snapshot, const SharedPackage& shared) {
   const auto& imports = snapshot.packages.value.imports;
-  for (std::size_t i = 0; i < imports.size(); ++i) {
-    if (imports[i].target_package != shared.package || imports[i].when != "import" || !imports[i].reached ||
-        !imports[i].caught.empty())
-      continue;
-    const Observation* whole = seen_package(snapshot, imports[i].package);
-    if ((whole == nullptr || whole->outcome != "ok") && offering(snapshot, i).offer == Offer::No) return i;
-  }
+  for (std::size_t i = 0; i < imports.size(); ++i)
+    if (imports[i].target_package == shared.package && is_needed(snapshot, imports[i]) &&
+        offering(snapshot, i).offer == Offer::No)
+      return i;
   return std::nullopt;
 }
 
-// Says what the two copies break, if they break anything: an import that was seen to end there, or one that the
-// files show to fail.
+// Says what the two copies break, if they break anything: an import that was seen to end there, or a name that the
+// files show to be missing.
 void add_harm(const Snapshot& snapshot, const SharedPackage& shared, Finding& finding) {
   if (const Observation* seen = ended_inside(snapshot, shared)) {
     const auto at = std::to_string(seen - snapshot.observations.value.data());
@@ -268,10 +273,13 @@ void add_harm(const Snapshot& snapshot, const SharedPackage& shared, Finding& fi
   } else if (const auto at = lacking_import(snapshot, shared)) {
     const PackageImport& import = snapshot.packages.value.imports[*at];
     finding.module = import.package;
-    finding.summary = message("{}; `import {}` reaches `{}` ({}), which is not in it", finding.summary,
-                              import.package, import_statement(import), import_place(import));
+    finding.summary = import.when == "use"
+                          ? message("{}; {} uses {}.{} ({}), which is not in it", finding.summary,
+                                    import.package, import.target, import.name, import_place(import))
+                          : message("{}; `import {}` reaches `{}` ({}), which is not in it", finding.summary,
+                                    import.package, import_statement(import), import_place(import));
     finding.evidence.push_back({"/packages/value/imports/" + std::to_string(*at) + "/file", import.file});
-    finding.circumstances = {Circumstance::LacksImportedName};
+    finding.circumstances = {Circumstance::LacksNeededName};
   }
 }
 

@@ -8,7 +8,7 @@
 #include "envspec/check/check.h"
 #include "envspec/lock/lock.h"
 #include "envspec/spec/derive.h"
-#include "envspec/suggest/machine.h"
+#include "envspec/suggest/suggest.h"
 
 namespace CLI {
 class Option;

@@ -43,7 +43,7 @@ int status_of(CreateStage stage) {
 
 int status_of(const std::vector<ProofStep>& proof) {
   for (const ProofStep& step : proof)
-    if (step.state != "passed") return kExitInconclusive;
+    if (step.state == "not_verified") return kExitInconclusive;
   return kExitClean;
 }
 
@@ -77,8 +77,10 @@ void print_proof(const std::vector<ProofStep>& proof) {
   for (const ProofStep& step : proof)
     if (step.state == "passed") passed.push_back(step.what);
   if (!passed.empty()) put_line(say("passed: {}", join(passed)));
-  for (const ProofStep& step : proof)
-    if (step.state != "passed") put_line(say("not verified: {}: {}", step.what, step.detail));
+  for (const ProofStep& step : proof) {
+    if (step.state == "not_verified") put_line(say("not verified: {}: {}", step.what, step.detail));
+    if (step.state == "nothing_to_check") put_line(say("nothing to check: {}: {}", step.what, step.detail));
+  }
 }
 
 std::vector<std::string> english_lines(const std::vector<Message>& notes) {

@@ -29,7 +29,7 @@ void add_create(CLI::App& env, int& exit_status) {
                      "scankit env create .venv --spec scankit.yaml"},
         .statuses = {{kExitClean, say("the environment is there and works")},
                      {kExitUsage, say("usage error, or the lock cannot be installed here")},
-                     {kExitInconclusive, say("it is there, and not everything could be verified")},
+                     {kExitInconclusive, say("created, but not fully verified")},
                      {kExitBuildFailed, say("the installation failed and left nothing")},
                      {kExitValidationFailed, say("what was installed does not work and was removed")}},
         .trailing = {}});
@@ -48,7 +48,7 @@ void add_create(CLI::App& env, int& exit_status) {
       ->excludes(lock);
   command
       ->add_option("--python", options->python,
-                   say("the interpreter to make it with [default: of uv, pyenv or PATH]"))
+                   say("the Python to create it with [default: found by uv, pyenv or PATH]"))
       ->type_name("PATH");
   add_offline(*command, options->offline);
   constexpr unsigned kMostSeconds = 86400;

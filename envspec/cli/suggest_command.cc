@@ -16,8 +16,7 @@
 #include "doctor/report/progress.h"
 #include "doctor/report/words.h"
 #include "envspec/cli/commands.h"
-#include "envspec/suggest/index_check.h"
-#include "envspec/suggest/report.h"
+#include "envspec/suggest/suggest.h"
 
 // `scankit env suggest`.
 namespace scankit::envspec {

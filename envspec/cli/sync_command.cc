@@ -19,13 +19,13 @@ namespace {
 void print_synced(const EnvSyncOptions& options, const SyncResult& synced) {
   const std::string& environment = synced.environment;
   if (synced.installed.empty() && synced.removed.empty()) {
-    put_line(say("{} is the locked environment already, and nothing was changed", environment));
+    put_line(say("{} matches the lock already, and nothing was changed", environment));
     return print_proof(synced.record.proof);
   }
   if (!synced.installed.empty()) put_line(say("install: {}", join(synced.installed)));
   if (!synced.removed.empty()) put_line(say("remove: {}", join(synced.removed)));
   if (options.dry_run) return put_line(say("Nothing was changed (--dry-run)."));
-  put_line(say("{} is the locked environment now, in {:.1f} s", environment, synced.seconds));
+  put_line(say("{} matches the lock now, in {:.1f} s", environment, synced.seconds));
   print_proof(synced.record.proof);
   for (const Message& line : synced.notes) put_line(say("note: {}", line));
   put_line(say("undo: scankit restore --python {}", shell_quoted(synced.python)));
@@ -71,7 +71,7 @@ void add_sync(CLI::App& env, int& exit_status) {
       "sync", say("bring an existing environment to the lock; scankit restore takes it back"));
   note(*command, {.examples = {"scankit env sync", "scankit env sync .venv --lock envs/train.lock",
                                "scankit env sync --dry-run"},
-                  .statuses = {{kExitClean, say("the environment is the locked one")},
+                  .statuses = {{kExitClean, say("the environment matches the lock")},
                                {kExitUsage, say("usage error, or the lock cannot be installed here")},
                                {kExitInconclusive, say("it is, and not everything could be verified")},
                                {kExitBuildFailed, say("the installation failed and changed nothing")},

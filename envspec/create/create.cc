@@ -145,12 +145,11 @@ Result<ProofStep> check_against_spec(const Spec& spec, const Subject& made) {
   for (const Outcome& outcome : check_spec(spec, made.snapshot, made.facts)) {
     if (outcome.check == "spec-driver" || outcome.check == "spec-gpus") continue;
     if (outcome.state == CheckState::Unknown) step = {"spec", "not_verified", outcome.why, 0};
-    if (outcome.state == CheckState::Unknown) step = {"spec", "not_verified", outcome.why, 0};
     for (const Finding& finding : outcome.findings)
       if (finding.severity() == Severity::Error)
         return Error{
             Errc::Malformed,
-            message("the packages that the index has do not meet {}: {}", spec.file, finding.summary),
+            message("the resolved packages do not satisfy {}: {}", spec.file, finding.summary),
             message("change the range, or name an index that has such a package")};
   }
   return step;
@@ -298,7 +297,7 @@ class Creation {
     result_.bytes = size_of_tree(aside_.environment());
     if (base.version != plan_.lock.python.version)
       result_.notes.push_back(
-          message("the lock was made with Python {}, and this is {}: packages are for both",
+          message("the lock was made with Python {}, and this is {}: the same wheels fit both",
                   plan_.lock.python.version, base.version));
   }
 

@@ -131,7 +131,7 @@ Result<std::vector<std::string>> relocate(const std::string& environment);
 
 struct ProofStep {
   std::string what;   // "lock", "doctor", "validate selective_scan_cuda", "start"
-  std::string state;  // "passed", "failed", "not_verified"
+  std::string state;  // "passed", "failed", "not_verified", "nothing_to_check"
   Message detail;     // why, where it has not passed
   double seconds = 0;
 };
@@ -140,8 +140,8 @@ struct ReadLock {
   const EnvironmentLock& lock;
   const std::string& file;  // as the user named it
 };
-// The environment against the lock, by doctor and by `validate --quick` of each module that it has cases for.
-// An Error is the first step that failed.
+// The environment against the lock, by doctor and by `validate --quick` of each module that it has cases for. A step
+// for which nothing is installed is "nothing_to_check", never passed. An Error is the first step that failed.
 Result<std::vector<ProofStep>> prove(const std::string& python, const ReadLock& lock,
                                      const std::string& cache_dir);
 

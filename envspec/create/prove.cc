@@ -73,6 +73,17 @@ ProofStep judged(const std::string& what, const Result<ProcessResult>& result) {
   return {what, open ? "not_verified" : "failed", why_of(*result), seconds};
 }
 
+// An environment without torch and extensions is none of doctor's, and no fault.
+ProofStep by_doctor(const std::string& python) {
+  const auto result = run_ourselves({"doctor", "--json", "--allow-empty", "--python", python});
+  ProofStep step = judged("doctor", result);
+  if (step.state == "passed" && json_text(AnswerJson::parse(result->out, nullptr, false), "verdict") == "empty") {
+    step.state = "nothing_to_check";
+    step.detail = message("neither torch nor a compiled CUDA extension is installed");
+  }
+  return step;
+}
+
 // The packages, torch's build and every compiled file; what the machine has otherwise is no fault of the
 // environment.
 ProofStep against_lock(const Subject& subject, const ReadLock& lock, const std::string& cache_dir) {
@@ -122,9 +133,12 @@ Result<std::vector<ProofStep>> prove(const std::string& python, const ReadLock& 
   progress.act(say("checking the environment: every compiled file is the locked one"));
   SCANKIT_CHECK(add_step(steps, against_lock(subject, lock, cache_dir)));
   progress.act(say("checking the environment: doctor"));
-  SCANKIT_CHECK(add_step(
-      steps, judged("doctor", run_ourselves({"doctor", "--json", "--allow-empty", "--python", python}))));
-  for (const std::string& module : validated_modules_of(*subject.host, subject.snapshot)) {
+  SCANKIT_CHECK(add_step(steps, by_doctor(python)));
+  const std::set<std::string> modules = validated_modules_of(*subject.host, subject.snapshot);
+  if (modules.empty())
+    steps.push_back(
+        {"validate", "nothing_to_check", message("no module that it has cases for is installed"), 0});
+  for (const std::string& module : modules) {
     progress.act(say("checking the environment: validate --quick of {}", module));
     SCANKIT_CHECK(add_step(steps, judged(fmt::format("validate {}", module),
                                          run_ourselves({"validate", "--quick", "--no-timing", "--json",

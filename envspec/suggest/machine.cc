@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/suggest/machine.h"
+#include "envspec/suggest/suggest.h"
 
 #include <algorithm>
 #include <charconv>

@@ -9,10 +9,7 @@
 #include "doctor/base/text.h"
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/matrix/places.h"
-#include "envspec/suggest/commands.h"
-#include "envspec/suggest/index_check.h"
-#include "envspec/suggest/machine.h"
-#include "envspec/suggest/report.h"
+#include "envspec/suggest/suggest.h"
 #include "envspec/suggest/solve.h"
 
 namespace scankit::envspec {
@@ -23,7 +20,7 @@ using Texts = std::vector<std::string>;
 Texts texts_of(const YAML::Node& node) { return node ? node.as<Texts>() : Texts(); }
 std::string text_of(const YAML::Node& node) { return node ? node.as<std::string>() : ""; }
 
-// The request that the command makes of the same description.
+// The request that `env suggest` makes of a described machine.
 SuggestRequest request_of(const YAML::Node& machine) {
   DescribedTarget described;
   described.gpus = machine["gpu"] ? split(text_of(machine["gpu"]), ",") : Texts{"none"};

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the end-to-end suite's fixtures (doctor/tests/e2e/suite.py), and adds what specs and locks are tested with."""
+import shutil
 import sys
 from pathlib import Path
 
@@ -47,3 +48,21 @@ def project(bare_project):
     bare_project.make_environment("env")
     bare_project.install_alpha_and_beta()
     return bare_project
+
+
+@pytest.fixture
+def create(project):
+    """A project with its lock, whose own wheels are next to it, and a package with programs."""
+    from creating import Create
+    from lock_wheels import wheel
+    files = {"tool.py": b"def hello():\n    print('hello')\n", "tool-1.0.dist-info/entry_points.txt": b"[console_scripts]\nhello = tool:hello\n",
+             "tool-1.0.data/scripts/greet": b"#!python\nimport tool\ntool.hello()\n"}
+    wheel(project.index.served, "tool", "1.0", "py3-none-any", files)
+    project.index.stop()
+    project.index.serve()
+    project.install("tool==1.0")
+    project.lock().ends(0)
+    shutil.copy("scankit.lock", "good.lock")
+    project.export("requirements", "requirements.txt").ends(0)
+    shutil.rmtree(project.work / "cache", ignore_errors=True)
+    return Create(project)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fixtures import host_python, need_root, run, site_of
+from creating import PYTHON, left_behind, made_at, record_of
+from fixtures import need_root, run, site_of
 from lock_wheels import wheel
 from program import run_program
 from project import sha256, text_of
@@ -23,68 +24,15 @@ from test_bad_input import forge
 
 pytestmark = pytest.mark.ctest(group="envspec.create", labels="matrix;e2e", timeout=600)
 
-PYTHON = os.path.realpath(host_python())
-ENTRY_POINT = b"[console_scripts]\nhello = tool:hello\n"
-
-
-class Create:
-    """`scankit env create`, in the directory of the project."""
-
-    def __init__(self, project):
-        self.project, self.installers = project, project.installers
-
-    def variables(self, uv=True):
-        return {"PATH": f"{self.installers}:/usr/bin:/bin" if uv else "/usr/bin:/bin", "SHELL": "/bin/bash"}
-
-    def __call__(self, folder, *words, uv=True, before=(), timeout=300):
-        scankit = self.project.scankit.with_(before=before)
-        return scankit("env", "create", folder, *self.python(words), *words, variables=self.variables(uv), timeout=timeout)
-
-    @staticmethod
-    def python(words):
-        return [] if "--python" in words else ["--python", PYTHON]
-
-    def sync(self, *words, uv=True):
-        return self.project.env("sync", *words, variables=self.variables(uv), timeout=300)
-
-
-@pytest.fixture
-def create(project):
-    """A project with its lock, whose own wheels are next to it, and a package with programs."""
-    files = {"tool.py": b"def hello():\n    print('hello')\n", "tool-1.0.dist-info/entry_points.txt": ENTRY_POINT,
-             "tool-1.0.data/scripts/greet": b"#!python\nimport tool\ntool.hello()\n"}
-    wheel(project.index.served, "tool", "1.0", "py3-none-any", files)
-    project.index.stop()
-    project.index.serve()
-    project.install("tool==1.0")
-    project.lock().ends(0)
-    shutil.copy("scankit.lock", "good.lock")
-    project.export("requirements", "requirements.txt").ends(0)
-    shutil.rmtree(project.work / "cache", ignore_errors=True)
-    return Create(project)
-
-
-def left_behind():
-    """What is not the project's: directories of ours, and whatever is called `new`."""
-    return sorted(str(path) for path in Path().iterdir() if path.name.startswith("scankit-create") or path.name.startswith("new"))
-
-
-def made_at(folder):
-    """Files below the folder that name a directory of ours."""
-    return run("grep", "-rla", "scankit-create", folder, status=None).split()
-
-
-def record_of(folder):
-    return json.loads(text_of(Path(folder, ".scankit/record.json")))
-
-
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 @pytest.mark.ctest(labels="ci;e2e")
 def test_from_lock(create, installer):
     result = create("new", "--json", uv=installer == "uv").ends(0)
     answer = result.json
     assert answer["state"] == "created" and answer["installer"] == installer, answer
-    assert [step["what"] for step in answer["proof"] if step["state"] == "passed"] == ["lock", "doctor"], answer
+    # Nothing in it is for doctor or validate, and that is no pass of theirs.
+    assert [(step["what"], step["state"]) for step in answer["proof"]] == \
+        [("lock", "passed"), ("doctor", "nothing_to_check"), ("validate", "nothing_to_check")], answer
     create.project.drift("--python", "new/bin/python").ends(0)
     run("new/bin/python", "-c", "import alpha, beta, tool")
     for program in ("hello", "greet"):
@@ -239,6 +187,7 @@ def test_killed(create):
             create.project.drift("--python", "new/bin/python").ends(0)
             shutil.rmtree("new")
     print(f"killed {kills} times, {ready} times it was ready")
+    assert kills, "nothing was killed"
     time.sleep(1)  # what was killed has ended
     litter = [path for path in left_behind() if not path.endswith(".lock")]
     result = create("new").ends(0)
@@ -280,79 +229,6 @@ def test_from_spec(create):
     result = create.project.env("create", "new-four", "--spec", "specs/scankit.yaml", variables=create.variables(uv=False))
     result.ends(2, "Python 3.77.* is needed, and only 3.")
     assert not os.path.exists("new-four") and not os.path.exists("specs/scankit.lock")
-
-
-@pytest.mark.parametrize("installer", ["uv", "pip"])
-def test_sync(create, installer):
-    uv = installer == "uv"
-    create("new", uv=True).ends(0)
-    python = os.path.realpath("new") + "/bin/python"
-    if not uv:  # an environment with a pip of its own
-        run(create.installers / "python", "-m", "pip", "--python", python, "install", "-q", "--no-index", "--find-links",
-            pip_wheel(), "pip")
-        Path("new/pyvenv.cfg").write_text(re.sub(r"(?m)^uv = .*\n", "", text_of("new/pyvenv.cfg")))
-    Path("new/.scankit/record.json").unlink()
-    result = create.sync("new", uv=uv).ends(0, "is the locked environment already")
-    assert "passed: lock, doctor" in result.out, result
-    create.project.env("check", "--record", "new").ends(0)
-    create.project.uv("pip", "install", "--python", python, "alpha==1.1").ends(0)
-    create.project.uv("pip", "install", "--python", python, "--no-index", create.project.index.own / "delta-1.0-py3-none-any.whl").ends(0)
-    create.sync("new", "--dry-run", uv=uv).ends(0, "install: alpha==1.0")
-    assert create.sync("new", "--dry-run", "--json", uv=uv).ends(0).json["state"] == "planned"
-    create.project.drift("--python", python).ends(7)
-    for name in (python, "python"):  # the second is what a shell starts that has activated the environment
-        variables = {**os.environ, "VIRTUAL_ENV": os.path.realpath("new")}
-        sleeper = subprocess.Popen([name, "-c", "import time; time.sleep(60)"], executable=python, env=variables)
-        try:
-            create.sync("new", uv=uv).ends(2, f"is in use, and nothing was changed: process {sleeper.pid} (python)")
-        finally:
-            sleeper.kill()
-            sleeper.wait()
-    create.project.index.stop()
-    shutil.rmtree(create.project.work / "cache", ignore_errors=True)
-    create.sync("new", uv=uv).ends(5)
-    assert run(python, "-c", "import alpha, delta; print(alpha.version)") == "1.1\n", "a sync that failed has changed something"
-    create.project.index.serve()
-    result = create.sync("new", uv=uv).ends(0, "remove: delta==1.0")
-    create.project.drift("--python", python).ends(0)
-    assert run(python, "-c", "import alpha; print(alpha.version)") == "1.0\n"
-    assert run_program(python, "-c", "import delta").status
-    assert f"undo: scankit restore --python {python}" in result.out
-    create.project.scankit("restore", "--python", python).ends(0, "env sync scankit.lock")
-    assert run(python, "-c", "import alpha, delta; print(alpha.version)") == "1.1\n"
-
-
-@pytest.mark.ctest(labels="ci;e2e")
-def test_sync_shows_it(create):
-    """What is in the lock already is proven all the same, and what no package brings back is named."""
-    create("new").ends(0)
-    site = site_of(os.path.abspath("new/bin/python"))
-    stray = site / "stray.abi3.so"
-    shutil.copy(site / "beta/_c.abi3.so", stray)
-    create.sync("new").ends(2, "1 compiled file is not as locked and belongs to no package: stray.abi3.so")
-    stray.unlink()
-    changed = (site / "beta/_c.abi3.so").read_bytes() + b"x"
-    (site / "beta/_c.abi3.so").unlink()  # it may be a second name of a file in uv's cache
-    (site / "beta/_c.abi3.so").write_bytes(changed)
-    create.sync("new").ends(0, "install: beta==2.0")
-    create.project.env("check", "--record", "new").ends(0)
-    # A record is of what the lock says, however an editor has ended its lines.
-    Path("scankit.lock").write_bytes(Path("scankit.lock").read_bytes().replace(b"\n", b"\r\n"))
-    create.project.env("check", "--record", "new").ends(0)
-
-
-@pytest.mark.ctest(labels="ci;e2e")
-def test_sync_takes_no_option_from_a_package(create):
-    """A package's own METADATA names it, and `pip uninstall --log=FILE` would write there."""
-    create("new").ends(0)
-    site = site_of(os.path.abspath("new/bin/python"))
-    info = site / "evil-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: --log={os.path.abspath('written')}\nVersion: 1.0\n")
-    (info / "RECORD").write_text("evil-1.0.dist-info/METADATA,,\nevil-1.0.dist-info/RECORD,,\n")
-    for uv in (True, False):
-        create.sync("new", uv=uv).ends(2, "which is not a package name, and nothing was changed")
-    assert not os.path.exists("written")
 
 
 @pytest.mark.ctest(labels="ci;e2e")
@@ -399,28 +275,3 @@ def test_lock_appears_meanwhile(create):
 def test_quote_in_name(create):
     create("new it's").ends(0)
     assert run("new it's/bin/hello") == "hello\n" and not made_at("new it's")
-
-
-def test_sync_killed(create):
-    """The environment is the old one or the locked one, and the next sync finishes it."""
-    create("new").ends(0)
-    python = os.path.abspath("new/bin/python")
-    seed = int(os.environ.get("SCANKIT_SEED", time.time_ns() % 100000))
-    print(f"SCANKIT_SEED={seed}")
-    chance = random.Random(seed)
-    for _ in range(4):
-        create.project.uv("pip", "install", "--python", python, "alpha==1.1").ends(0)
-        process = create.project.scankit.start("env", "sync", "new", variables=create.variables())
-        time.sleep(chance.uniform(0.2, 2))
-        process.kill()
-        process.wait()
-        time.sleep(0.5)  # what was killed has ended
-        create.sync("new").ends(0)
-        create.project.drift("--python", python).ends(0)
-        run(python, "-c", "import alpha, beta, tool")
-        create.project.env("check", "--record", "new").ends(0)
-
-
-def pip_wheel():
-    """The directory of ensurepip's own wheel."""
-    return run(PYTHON, "-c", "import ensurepip, os; print(os.path.join(os.path.dirname(ensurepip.__file__), '_bundled'))").strip()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from creating import PYTHON, Create, record_of
 from fixtures import need_root, run, shell, shell_or_skip
-from project import sha256, text_of
 from program import run_program
-from test_create import PYTHON, Create, record_of
+from project import sha256, text_of
 from test_lock_torch import COMPUTES
 
 pytestmark = pytest.mark.ctest(group="envspec.create", labels="matrix;large;e2e", timeout=1800)
