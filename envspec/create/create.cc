@@ -147,10 +147,9 @@ Result<ProofStep> check_against_spec(const Spec& spec, const Subject& made) {
     if (outcome.state == CheckState::Unknown) step = {"spec", "not_verified", outcome.why, 0};
     for (const Finding& finding : outcome.findings)
       if (finding.severity() == Severity::Error)
-        return Error{
-            Errc::Malformed,
-            message("the resolved packages do not satisfy {}: {}", spec.file, finding.summary),
-            message("change the range, or name an index that has such a package")};
+        return Error{Errc::Malformed,
+                     message("the resolved packages do not satisfy {}: {}", spec.file, finding.summary),
+                     message("change the range, or name an index that has such a package")};
   }
   return step;
 }

@@ -77,7 +77,8 @@ ProofStep judged(const std::string& what, const Result<ProcessResult>& result) {
 ProofStep by_doctor(const std::string& python) {
   const auto result = run_ourselves({"doctor", "--json", "--allow-empty", "--python", python});
   ProofStep step = judged("doctor", result);
-  if (step.state == "passed" && json_text(AnswerJson::parse(result->out, nullptr, false), "verdict") == "empty") {
+  if (step.state == "passed" &&
+      json_text(AnswerJson::parse(result->out, nullptr, false), "verdict") == "empty") {
     step.state = "nothing_to_check";
     step.detail = message("neither torch nor a compiled CUDA extension is installed");
   }

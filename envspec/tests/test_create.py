@@ -224,7 +224,7 @@ def test_from_spec(create):
     Path("specs/scankit.yaml").write_text(spec % '"3.*"')
     create("new-four", "--spec", "specs/scankit.yaml").ends(5, "beta")
     Path("specs/scankit.yaml").write_text(spec % '"2.*"' + "    torch_abi: full\n")
-    create("new-four", "--spec", "specs/scankit.yaml").ends(6, "the packages that the index has do not meet specs/scankit.yaml")
+    create("new-four", "--spec", "specs/scankit.yaml").ends(6, "the resolved packages do not satisfy specs/scankit.yaml")
     Path("specs/scankit.yaml").write_text('schema: 1\npython: {version: "3.77.*"}\n')
     result = create.project.env("create", "new-four", "--spec", "specs/scankit.yaml", variables=create.variables(uv=False))
     result.ends(2, "Python 3.77.* is needed, and only 3.")
