@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/suggest/suggest.h"
-
 #include <algorithm>
 
 #include "doctor/base/text.h"
+#include "envspec/suggest/suggest.h"
 
 namespace scankit::envspec {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/suggest/suggest.h"
-
 #include <algorithm>
 #include <map>
 
@@ -9,6 +7,7 @@
 #include "doctor/base/text.h"
 #include "doctor/model/snapshot_variables.h"
 #include "envspec/index/index.h"
+#include "envspec/suggest/suggest.h"
 
 namespace scankit::envspec {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/suggest/suggest.h"
-
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -12,6 +10,7 @@
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/probes/target/target.h"
 #include "envspec/check/check.h"
+#include "envspec/suggest/suggest.h"
 
 namespace scankit::envspec {
 namespace {

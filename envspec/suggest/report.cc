@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/suggest/suggest.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +9,7 @@
 #include "doctor/model/json.h"
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/text.h"
+#include "envspec/suggest/suggest.h"
 
 namespace scankit::envspec {
 namespace {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "envspec/suggest/suggest.h"
+
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -9,7 +11,6 @@
 #include "doctor/base/text.h"
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/matrix/places.h"
-#include "envspec/suggest/suggest.h"
 #include "envspec/suggest/solve.h"
 
 namespace scankit::envspec {
