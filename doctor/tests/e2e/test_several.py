@@ -2,6 +2,8 @@
 """Several environments in one run: each is diagnosed by itself, and the worst decides the status."""
 import pytest
 
+from fixtures import follows_schema
+
 pytestmark = pytest.mark.ctest(group="several", fixtures="torch_env;modules")
 
 
@@ -47,6 +49,7 @@ def test_json_holds_each_answer(scankit, good, broken):
     alone = scankit.doctor("--python", broken.python)
     assert done.json["environments"][1]["answer"]["root"] == alone.json["root"]
     assert (done.json["$schema"], done.json["exit_status"]) == ("urn:scankit:doctors:1", 1)
+    follows_schema(done.out)
 
 
 def test_stored_snapshots(scankit, good, broken, work):
