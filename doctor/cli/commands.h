@@ -41,6 +41,7 @@ struct EnvironmentOptions {
   bool linked = false;                // of these, the ones that link torch or CUDA
   std::vector<std::string> required;  // --require
   std::string python;                 // "" where the user named none
+  bool needs_python = true;           // a machine without one gets a message
   std::vector<std::string> modules;   // as named by the user
   std::string sources;                // --sources
   probes::ImportPolicy imports = probes::ImportPolicy::IfOursToRun;

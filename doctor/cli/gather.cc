@@ -309,7 +309,8 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   observe(options, *reading, deadline, facts);
   reading->progress.reset();
   // An active environment that is broken becomes a finding of the report instead of this message.
-  if (!read->python && read->broken.origin.empty()) report_error(read->python.error(), options.redact);
+  if (!read->python && read->broken.origin.empty() && options.needs_python)
+    report_error(read->python.error(), options.redact);
   return facts;
 }
 

@@ -101,6 +101,7 @@ struct SubjectOptions {
   std::string python, root, from;    // at most one of root and from; "": as `doctor` chooses
   std::vector<std::string> modules;  // looked for in addition to those that scankit knows
   bool find_extensions = false;      // also every extension of the environment that uses torch
+  bool needs_python = true;          // a machine without one gets a message
 };
 
 // An environment and its facts. A subject of a stored snapshot has no host, and so no files.

@@ -41,6 +41,7 @@ Result<Origin> origin_of(const EnvSuggestOptions& options, DescribedTarget& desc
   Origin origin;
   origin.where = say("this machine");
   SubjectOptions asked;
+  asked.needs_python = false;  // the answer says which one, and what to do where none is here
   if (!described.from.empty()) {
     constexpr std::size_t kLimit = 64u << 20;
     SCANKIT_TRY(const std::string text, read_whole_file(described.from, kLimit));

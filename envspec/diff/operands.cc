@@ -288,6 +288,7 @@ Result<Subject> look_at_files(const SubjectOptions& options) {
   Subject subject;
   subject.host = make_real_host(asked.root);
   asked.ask_nvml = needs_nvml(*subject.host);
+  asked.needs_python = options.needs_python;
   SCANKIT_TRY(cli::Facts gathered, cli::gather(asked));
   if (const auto broken = gathered.snapshot.broken_environment) return probes::error_of(*broken);
   subject.snapshot = std::move(gathered.snapshot);
