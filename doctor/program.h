@@ -14,4 +14,7 @@ namespace scankit {
 // a command runs.
 void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words);
 
+// Chooses the language, parses the command line and runs the chosen command; the exit status of the process.
+int run_scankit(int argc, char** argv);
+
 }  // namespace scankit

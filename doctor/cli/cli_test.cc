@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 const std::string kMachine = SCANKIT_SOURCE_DIR "/doctor/tests/machines/cpu_torch211/snapshot.json";
 
 struct Ran {
-  int status = kExitUsage;  // what main() makes of a ParseError
+  int status = kExitUsage;  // what run_scankit() makes of a ParseError
   std::string out, err, refused;
 };
 

@@ -7,7 +7,6 @@
 #include "doctor/model/redact.h"
 #include "doctor/report/doctor_document.h"
 #include "envspec/cli/commands.h"
-#include "envspec/cli/create_answer.h"
 #include "envspec/create/create.h"
 
 // `scankit env check --record DIR`: what was recorded, against what is there now. No file is read.

@@ -21,6 +21,9 @@ class App;
 
 namespace scankit::envspec {
 
+// A path from the current directory.
+bool is_a_file(const std::string& path);
+
 // --python, --root and --from. `env lock` and `env export` declare their own: they need files, which a
 // stored snapshot does not have.
 void add_subject_options(CLI::App& command, SubjectOptions& options);

@@ -30,10 +30,6 @@ void add_offline(CLI::App& command, std::string& folder) {
       ->type_name("DIR");
 }
 
-bool is_a_file(const std::string& path) {
-  return make_real_host()->exists(path_join(current_directory(), path));
-}
-
 int status_of(CreateStage stage) {
   if (const int signal = fix::Interruption::signal(); signal != 0) return 128 + signal;
   return stage == CreateStage::Refused      ? kExitUsage

@@ -19,8 +19,6 @@ inline constexpr int kAnswerSchema = 1;
 
 void add_cache_dir(CLI::App& command, std::string& folder);
 void add_offline(CLI::App& command, std::string& folder);
-// A path from the current directory.
-bool is_a_file(const std::string& path);
 
 int status_of(CreateStage stage);                    // of a failure
 int status_of(const std::vector<ProofStep>& proof);  // of a success

@@ -41,6 +41,10 @@ bool is_there(const std::string& path) { return make_real_host()->lstat(path).ha
 
 }  // namespace
 
+bool is_a_file(const std::string& path) {
+  return make_real_host()->exists(path_join(current_directory(), path));
+}
+
 Result<void> may_write_spec(const std::string& path, bool force) {
   if (force || !is_there(path_normalize(path_join(current_directory(), path)))) return {};
   return Error{Errc::InvalidArgument, message("{} already exists, and nothing was written", path),

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "doctor/base/files.h"
+#include "doctor/elf/library_test.h"
 #include "validate/run/run.h"
 #include "validate/tests/test_python.h"
 
@@ -16,23 +16,11 @@ namespace {
 
 constexpr const char* kFolder = SCANKIT_SOURCE_DIR "/validate/tests/";
 
-// A variable of the children's environment for as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
-  ~Variable() { ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
-
 Validation pretended(const std::string& python, const std::string& module, const char* driver,
                      const std::vector<std::string>& devices = {"cuda:0"},
                      const std::vector<TimedShape>& shapes = {}) {
-  const Variable path("PYTHONPATH", std::string(kFolder) + "pretended_gpu");
-  const Variable libraries("LD_LIBRARY_PATH", std::string(SCANKIT_STUBS "/") + driver);
+  const test::Variable path("PYTHONPATH", std::string(kFolder) + "pretended_gpu");
+  const test::Variable libraries("LD_LIBRARY_PATH", std::string(SCANKIT_STUBS "/") + driver);
   ValidateRequest request;
   request.python = python;
   request.module = kFolder + module;
@@ -80,7 +68,7 @@ TEST(PretendedGpu, NothingIsTimedBesideTheChildWithBands) {
   ASSERT_TRUE(folder) << english(folder.error().message);
   for (const char* mode : {"0", "3"}) {  // and one process at a time: then the bands come last
     const std::string file = path_join(folder->path(), mode);
-    const Variable list("SCANKIT_TOLD", file), compute_mode("SCANKIT_STUB_MODE", mode);
+    const test::Variable list("SCANKIT_TOLD", file), compute_mode("SCANKIT_STUB_MODE", mode);
     const auto v = pretended(python, "pretended_gpu/tells_when.py", "gpu_memory_stub", {"cpu", "cuda:0"},
                              {{"cpu", "fp32", 1, 4, 77, 16, 0.1, false, true}});
     const std::string seen = read_whole_file(file).value_or("");
@@ -100,7 +88,7 @@ TEST(PretendedGpu, AChildWithBandsThatFoundNoMemoryBesideTheOtherRunsBehindIt) {
   const auto folder = TemporaryDirectory::create("scankit-test");
   ASSERT_TRUE(folder) << english(folder.error().message);
   const std::string file = path_join(folder->path(), "once");
-  const Variable full("SCANKIT_PRETENDED_FULL", file);
+  const test::Variable full("SCANKIT_PRETENDED_FULL", file);
   const auto v = pretended(python, "pretended_gpu/writes_beside.py", "gpu_memory_stub");
   EXPECT_TRUE(read_whole_file(file)) << "there was memory";
   EXPECT_EQ(v.blocked, "");
@@ -118,7 +106,7 @@ TEST(PretendedGpu, ADriverWithoutWhatTheBandsNeedIsANote) {
 // In exclusive mode, or in an error state: the CPU is validated, and what was asked for is not completed.
 TEST(PretendedGpu, OneThatCannotBeUsedIsNamedAndTheOtherCasesRun) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
-  const Variable trouble("SCANKIT_PRETENDED_TROUBLE", "uncorrectable ECC error encountered");
+  const test::Variable trouble("SCANKIT_PRETENDED_TROUBLE", "uncorrectable ECC error encountered");
   const auto v = pretended(python, "modules/right.py", "gpu_memory_stub", {"cpu", "cuda:0"});
   EXPECT_EQ(v.blocked,
             "the GPU cannot be used: RuntimeError: CUDA error: uncorrectable ECC error encountered");
@@ -134,7 +122,7 @@ std::size_t count_on(const Validation& v, const std::string& device) {
 
 TEST(PretendedGpu, EachOfSeveralIsValidatedAndTheWaysAreOfTheFirst) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
-  const Variable count("SCANKIT_STUB_GPUS", "3");
+  const test::Variable count("SCANKIT_STUB_GPUS", "3");
   const auto v = pretended(python, "modules/right.py", "gpu_memory_stub", {"cpu", "cuda"});
   EXPECT_EQ(v.gpus.size(), 3u) << v.blocked;
   for (const char* device : {"cpu", "cuda:0", "cuda:1", "cuda:2"}) {
@@ -148,7 +136,7 @@ TEST(PretendedGpu, EachOfSeveralIsValidatedAndTheWaysAreOfTheFirst) {
 
 TEST(PretendedGpu, OneOfSeveralThatCannotBeUsedIsNamedAndTheOthersAreValidated) {
   SCANKIT_NEEDS_TEST_PYTHON(python);
-  const Variable count("SCANKIT_STUB_GPUS", "3"), which("SCANKIT_PRETENDED_TROUBLED", "cuda:1"),
+  const test::Variable count("SCANKIT_STUB_GPUS", "3"), which("SCANKIT_PRETENDED_TROUBLED", "cuda:1"),
       trouble("SCANKIT_PRETENDED_TROUBLE", "uncorrectable ECC error encountered");
   const auto v = pretended(python, "modules/right.py", "gpu_memory_stub", {"cuda"});
   EXPECT_EQ(v.blocked,
