@@ -48,6 +48,9 @@ if(SCANKIT_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections> $<$<COMPILE_LANGUAGE:CXX>:-fdata-sections>)
+# g++ collects its garbage each time its heap has doubled. With several sources in a unit that is a sixth of its time;
+# the first collection at 1 GiB costs half a GiB more for each compiler that runs, and no byte of the output.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>)
 
 # What reads other people's files is compiled so that a slip ends the program instead of running what the file says:
 # scankit and its helpers. Not the kernels' modules, whose loops have flags of their own. _FORTIFY_SOURCE wants an

@@ -24,6 +24,7 @@ jq --rawfile included "$database/included" '
     | map({key: .[0].unit, value: map(.file)}) | from_entries) as $sources
   | map(.file as $unit | if $sources[$unit] == null then . else
       $sources[$unit][] as $file | .file = $file | .command |= (split($unit) | join($file)) end)
+  | map(.command |= gsub(" --param=[^ ]+"; ""))  # of g++ alone
 ' "$build/compile_commands.json" >"$database/compile_commands.json"
 known=$(jq -r '.[].file' "$database/compile_commands.json" | sed "s|^$PWD/||" | grep -E '\.cc$' | sort -u)
 case $which in
