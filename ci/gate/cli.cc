@@ -95,7 +95,9 @@ void add_init(CLI::App& ci, int& exit_status) {
 void add_schema(CLI::App& ci, int& exit_status) {
   CLI::App* command =
       ci.add_subcommand("schema", say("print the JSON Schema of scankit-ci.yaml, for editors"));
-  note(*command, {.examples = {"scankit ci schema"}, .statuses = {}, .trailing = {}});
+  note(*command, {.examples = {"scankit ci schema", "scankit ci schema > scankit-ci.schema.json"},
+                  .statuses = {},
+                  .trailing = {}});
   command->callback([&exit_status] { exit_status = run_policy_schema(); });
 }
 

@@ -54,6 +54,9 @@ std::string value_shown(const OptionRow& option);
 // Help as uv and ruff print it: usage, arguments, options in named groups, examples, exit statuses.
 // Everything comes from the command table, apart from what note() adds to a command.
 
+// "scankit doctor [OPTIONS] <COMMAND>".
+std::string usage_of(const CommandRow& command);
+
 // What `--help` prints, at most 100 columns wide.
 std::string help_page(const CommandRow& command);
 

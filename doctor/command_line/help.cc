@@ -106,16 +106,6 @@ Entry entry_of_argument(const OptionRow& row) {
   return {argument(row), text};
 }
 
-// "[OPTIONS]" is left out for a group of commands whose only option is --help.
-std::string usage(const CommandRow& command) {
-  std::string line = command.path.empty() ? "scankit" : "scankit " + command.path;
-  if (command.options.size() > 1 || command.commands.empty()) line += " [OPTIONS]";
-  for (const OptionRow& row : command.positionals) line += " " + argument(row);
-  if (!command.commands.empty()) line += " <COMMAND>";
-  if (!command.trailing.empty()) line += " " + command.trailing;
-  return say("Usage: {}", line) + "\n";
-}
-
 // The options under the headings of their groups, in the order in which the groups begin. The group of
 // --help comes last, and --help last in it.
 std::string option_groups(const CommandRow& command) {
@@ -187,8 +177,18 @@ std::string statuses_line(const CommandRow& command) {
   return list.empty() ? "" : say("Exit status: {}", list);
 }
 
+// "[OPTIONS]" is left out for a group of commands whose only option is --help.
+std::string usage_of(const CommandRow& command) {
+  std::string line = command.path.empty() ? "scankit" : "scankit " + command.path;
+  if (command.options.size() > 1 || command.commands.empty()) line += " [OPTIONS]";
+  for (const OptionRow& row : command.positionals) line += " " + argument(row);
+  if (!command.commands.empty()) line += " <COMMAND>";
+  if (!command.trailing.empty()) line += " " + command.trailing;
+  return line;
+}
+
 std::string help_page(const CommandRow& command) {
-  std::string page = wrapped(command.text, 0, 0) + "\n" + usage(command);
+  std::string page = wrapped(command.text, 0, 0) + "\n" + say("Usage: {}", usage_of(command)) + "\n";
   if (!command.positionals.empty()) {
     std::vector<Entry> arguments;
     for (const OptionRow& row : command.positionals) arguments.push_back(entry_of_argument(row));

@@ -80,24 +80,26 @@ std::string section_of(const CommandRow& command) {
          paragraph_of(statuses_line(command));
 }
 
-// One sentence for each constant of exit_status.h.
-std::string exit_statuses() {
-  const std::pair<int, std::string> statuses[] = {
-      {kExitClean, say("Success; nothing was found at or above the severity of --fail-on")},
-      {kExitFindings, say("Something was found, of at least the severity of --fail-on")},
-      {kExitUsage, say("The command line, or a file that it refers to, is not usable")},
-      {kExitInternal, say("An error in scankit itself, or its output could not be written")},
-      {kExitInconclusive, say("A required fact could not be obtained")},
-      {kExitBuildFailed, say("The build or the installation failed, and nothing was changed")},
-      {kExitValidationFailed,
-       say("The module computes wrong results, or is slower than the baseline allows")},
-      {kExitDrift, say("The environment does not match its spec or lock")}};
+std::string statuses_section() {
   std::string page;
-  for (const auto& [status, text] : statuses) page += fmt::format(".TP\n.B {}\n{}\n", status, roff(text));
+  for (const auto& [status, text] : exit_statuses())
+    page += fmt::format(".TP\n.B {}\n{}\n", status, roff(text));
   return page;
 }
 
 }  // namespace
+
+std::vector<std::pair<int, std::string>> exit_statuses() {
+  return {{kExitClean, say("Success; nothing was found at or above the severity of --fail-on")},
+          {kExitFindings, say("Something was found, of at least the severity of --fail-on")},
+          {kExitUsage, say("The command line, or a file that it refers to, is not usable")},
+          {kExitInternal, say("An error in scankit itself, or its output could not be written")},
+          {kExitInconclusive, say("A required fact could not be obtained")},
+          {kExitBuildFailed, say("The build or the installation failed, and nothing was changed")},
+          {kExitValidationFailed,
+           say("The module computes wrong results, or is slower than the baseline allows")},
+          {kExitDrift, say("The environment does not match its spec or lock")}};
+}
 
 // .TH without a date, so that the same version always writes the same page.
 std::string manual_page(const CommandRow& table, std::string_view version) {
@@ -112,7 +114,7 @@ std::string manual_page(const CommandRow& table, std::string_view version) {
   page += ".fi\n.SH " + say("COMMANDS") + "\n";
   for (const CommandRow* command : all_commands(table))
     if (!command->path.empty() && command->commands.empty()) page += section_of(*command);
-  page += ".SH " + say("EXIT STATUS") + "\n" + exit_statuses();
+  page += ".SH " + say("EXIT STATUS") + "\n" + statuses_section();
   return page;
 }
 

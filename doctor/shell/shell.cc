@@ -298,9 +298,15 @@ void add_shell_commands(CLI::App& app, int& exit_status) {
     exit_status = kExitClean;
   });
   CLI::App* manual = app.add_subcommand("man", say("print the manual page, for man -l -"));
-  note(*manual, {.examples = {"scankit man"}, .statuses = {}, .trailing = {}});
-  manual->callback([&app, &exit_status] {
-    std::fputs(manual_page(command_table(app), kToolVersion).c_str(), stdout);
+  note(*manual,
+       {.examples = {"scankit man | man -l -", "scankit man > scankit.1"}, .statuses = {}, .trailing = {}});
+  // Hidden: it is for the generator of the site (ci/docs), not for people.
+  const auto as_data = std::make_shared<bool>(false);
+  manual->add_flag("--json", *as_data, say("print every command and option as JSON"))->group("");
+  manual->callback([as_data, &app, &exit_status] {
+    const CommandRow table = command_table(app);
+    std::fputs((*as_data ? commands_json(table, kToolVersion) : manual_page(table, kToolVersion)).c_str(),
+               stdout);
     exit_status = kExitClean;
   });
 }

@@ -3,6 +3,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "doctor/command_line/command_line.h"
 
@@ -26,5 +28,11 @@ std::optional<std::string> completion_of(std::string_view shell, const CommandRo
 
 // scankit(1), for man and mandoc.
 std::string manual_page(const CommandRow& table, std::string_view version);
+
+// The same as data, for pages that are generated from it: commands-1.json of doctor/report/schema.
+std::string commands_json(const CommandRow& table, std::string_view version);
+
+// One sentence for each constant of exit_status.h. A command may give its statuses a narrower meaning.
+std::vector<std::pair<int, std::string>> exit_statuses();
 
 }  // namespace scankit::shell

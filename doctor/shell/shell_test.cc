@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 namespace scankit::shell {
 namespace {
@@ -103,6 +104,22 @@ TEST(ManualPage, ShowsExamplesDefaultsAndStatuses) {
   EXPECT_NE(page.find("colour [default: auto]\n"), std::string::npos);
   EXPECT_NE(page.find("\\-\\-color cannot be used with \\-\\-log."), std::string::npos);
   EXPECT_NE(page.find("Exit status: 0 healthy, 1 broken\n"), std::string::npos);
+}
+
+TEST(CommandData, HasWhatTheHelpHasAndNothingHidden) {
+  Example example;
+  const auto data = nlohmann::json::parse(commands_json(command_table(example.app), "1.2.3"));
+  EXPECT_EQ(data["$schema"], "urn:scankit:commands:1");
+  EXPECT_EQ(data["tool_version"], "1.2.3");
+  EXPECT_EQ(data["exit_statuses"].size(), 8u);
+  ASSERT_EQ(data["commands"].size(), 4u);  // scankit itself, doctor, ci, ci init
+  const auto& doctor = data["commands"][1];
+  EXPECT_EQ(doctor["path"], "doctor");
+  ASSERT_EQ(doctor["options"].size(), 5u);
+  EXPECT_EQ(doctor["options"][2]["value"], "<FILE>");
+  EXPECT_EQ(doctor["options"][4]["names"], (std::vector<std::string>{"-v", "--verbose"}));
+  EXPECT_EQ(data["commands"][2]["commands"], std::vector<std::string>{"ci init"});
+  EXPECT_TRUE(data["commands"][3]["arguments"][0]["required"]);
 }
 
 TEST(ShellCommands, TellOfThemselvesToo) {

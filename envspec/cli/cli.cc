@@ -178,7 +178,9 @@ void add_diff(CLI::App& env, int& exit_status) {
 
 void add_schema(CLI::App& env, int& exit_status) {
   CLI::App* command = env.add_subcommand("schema", say("print the JSON Schema of scankit.yaml, for editors"));
-  note(*command, {.examples = {"scankit env schema"}, .statuses = {}, .trailing = {}});
+  note(*command, {.examples = {"scankit env schema", "scankit env schema > scankit.schema.json"},
+                  .statuses = {},
+                  .trailing = {}});
   command->callback([&exit_status] { exit_status = run_env_schema(); });
 }
 

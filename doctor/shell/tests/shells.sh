@@ -89,6 +89,26 @@ shells_man() {
   grep -Fq 'scankit doctor --log build.log' "$work/text" || die "the manual has no examples"
 }
 
+# The data follow their schema, and have every option that a help shows.
+shells_data() {
+  export SCANKIT_TEST_PYTHON=${SCANKIT_TEST_PYTHON-}
+  # shellcheck source=ci/fixtures.sh
+  . "$here/../../../ci/fixtures.sh"
+  local readers
+  readers=$(fx_report_readers) || { echo "SKIP: no readers of reports (no network)" && exit 77; }
+  scankit man --json >"$work/data.json"
+  "$readers/bin/python" "$here/../../report/tests/follows_schema.py" "$here/../../report/schema" <"$work/data.json"
+  jq -r '.commands[].path' "$work/data.json" | while read -r command; do
+    # shellcheck disable=SC2086 # words
+    scankit $command --help | sed '/^Examples:/,$d' |
+      sed -nE 's/^ {2,6}((-[a-zA-Z]|--[a-z0-9-]+)(, (-[a-zA-Z]|--[a-z0-9-]+))*).*/\1/p' | tr -d ' ' | tr , '\n' | sort >"$work/help"
+    jq -r --arg path "$command" '.commands[] | select(.path == $path) | .options[].names[]' "$work/data.json" | sort >"$work/data"
+    diff "$work/help" "$work/data" || die "the options of scankit $command differ (left: its help, right: the data)"
+  done
+  [ "$(jq '[.commands[] | select(.commands == [])] | length' "$work/data.json")" -ge 25 ] || die "commands are missing"
+  ! grep -q '"--json"' <(jq '.commands[] | select(.path == "man")' "$work/data.json") || die "a hidden option is told"
+}
+
 shells_full_disk() {
   local status=0
   local command
