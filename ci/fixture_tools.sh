@@ -17,6 +17,17 @@ fx_make_report_readers() {
 # A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
 fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-3" fx_make_report_readers; }
 
+fx_make_site_builder() {
+  fx_venv "$1" && fx_install "$1" -r "$(dirname "${BASH_SOURCE[0]}")/docs/requirements.txt"
+}
+
+# A Python with mkdocs-material, as ci/docs/requirements.txt pins it.
+fx_site_builder() {
+  local key
+  key=$(sha256sum "$(dirname "${BASH_SOURCE[0]}")/docs/requirements.txt" | cut -c 1-10)
+  fx_once "$SCANKIT_CACHE/envs/site-$key" fx_make_site_builder
+}
+
 fx_make_kubernetes_schemas() {
   fx_venv "$1" && fx_install "$1" kubernetes-validate==1.37.0
 }
