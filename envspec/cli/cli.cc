@@ -55,12 +55,14 @@ void add_export(CLI::App& env, int& exit_status) {
   const auto options = std::make_shared<EnvExportOptions>();
   CLI::App* command = env.add_subcommand("export", say("write the lock in a format that other tools read"));
   note(*command, {.examples = {"scankit env export requirements --out requirements.txt",
-                               "scankit env export dockerfile --out docker/Dockerfile"},
+                               "scankit env export dockerfile --out docker/Dockerfile",
+                               "scankit env export devcontainer --out .devcontainer/devcontainer.json"},
                   .statuses = {},
                   .trailing = {}});
   command->add_option("format", options->format, say("format to write"))
       ->required()
-      ->check(CLI::IsMember({"requirements", "pylock", "conda", "dockerfile"}));
+      ->check(CLI::IsMember(
+          {"requirements", "pylock", "conda", "pixi", "dockerfile", "apptainer", "devcontainer"}));
   command->add_option("--lock", options->lock, say("the lock [default: scankit.lock]"))->type_name("FILE");
   command
       ->add_option(

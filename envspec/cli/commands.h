@@ -70,7 +70,7 @@ struct EnvLockOptions {
 int run_env_lock(const EnvLockOptions& options);
 
 struct EnvExportOptions {
-  std::string format;      // requirements, pylock, conda, dockerfile
+  std::string format;      // of export_lock()
   std::string lock;        // "": ./scankit.lock
   std::string out;         // "" or "-": standard output
   SubjectOptions subject;  // whose modules of ours go along as wheels

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <iostream>
 #include <iterator>
 #include <optional>
@@ -14,18 +13,16 @@
 #include "doctor/cli/commands.h"
 #include "doctor/model/redact.h"
 #include "doctor/model/snapshot.h"
-#include "doctor/probes/packages/distributions.h"
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/progress.h"
 #include "envspec/check/check.h"
 #include "envspec/cli/commands.h"
 #include "envspec/diff/diff.h"
-#include "envspec/export/export.h"
 #include "envspec/lock/lock.h"
 #include "envspec/spec/derive.h"
 #include "envspec/spec/fields.h"
 
-// `scankit env schema`, `init`, `export` and `diff`.
+// `scankit env schema`, `init`, `diff` and `check`.
 namespace scankit::envspec {
 namespace {
 
@@ -95,94 +92,6 @@ int run_env_init(const EnvInitOptions& options) {
       say("edit it, keep both with your sources, and run scankit env check to see whether an environment "
           "differs"));
   return kExitClean;
-}
-
-namespace {
-
-// Writes the wheel of one locally built distribution into `folder`: packed again from the installed files,
-// with the same bytes as when it was locked. A wheel that is there already and has the right hash is kept.
-Result<void> pack(const Subject& subject, const LockedDistribution& locked, const std::string& folder) {
-  const std::string path = path_join(folder, locked.artifact->file);
-  if (const auto there = sha256_file(path); there && *there == locked.artifact->sha256) return {};
-  const Distribution* installed = find_distribution(subject.snapshot.distributions.value, locked.name);
-  if (installed == nullptr || subject.host == nullptr)
-    return Error{Errc::NotFound,
-                 message("{}=={} was built here and is no longer installed", locked.name, locked.version),
-                 message("put its wheel {} with sha256 {} into {}", locked.artifact->file,
-                         locked.artifact->sha256, folder)};
-  SCANKIT_TRY(const RepackedWheel wheel, repack(*subject.host, *installed));
-  if (sha256_hex(wheel.bytes) != locked.artifact->sha256)
-    return Error{Errc::Conflict, message("{} was changed since it was locked", locked.name),
-                 message("lock again: scankit env lock")};
-  SCANKIT_CHECK(make_directories(folder));
-  return write_file_atomically(path, wheel.bytes);
-}
-
-// The environment is only looked at if the lock has locally built distributions.
-Result<void> pack_all(const EnvExportOptions& options, const EnvironmentLock& lock,
-                      const std::string& folder) {
-  const auto here = built_here(lock);
-  if (here.empty()) return {};
-  if (options.out.empty() || options.out == "-")
-    return Error{Errc::InvalidArgument,
-                 message("{} was built here, and its wheel must be next to the export", here[0]->name),
-                 message("choose a file with --out")};
-  SCANKIT_TRY(const Subject subject, look_at(options.subject));
-  for (const LockedDistribution* one : here) SCANKIT_CHECK(pack(subject, *one, folder));
-  return {};
-}
-
-// Whether locking again could help. Compares with the sentences of index_query.cc and resolve.cc, which
-// are English in every lock.
-bool says_that_no_index_answered(const std::string& line) {
-  return std::ranges::any_of(
-      std::initializer_list<const char*>{"the index was not queried", "the index could not be reached",
-                                         "the index did not answer"},
-      [&](const char* why) { return line.find(why) != std::string::npos; });
-}
-
-// An export that lacks a package does not pin the environment, so that it needs --partial.
-Result<void> check_whole(const Exported& exported, bool partial) {
-  for (const std::string& line : exported.left_out)
-    report::progress_note(partial ? say("left out: {}", line) : say("no hash of {}", line));
-  if (exported.left_out.empty() || partial) return {};
-  const bool not_asked = std::ranges::any_of(exported.left_out, says_that_no_index_answered);
-  return Error{
-      Errc::InvalidArgument,
-      message_n(exported.left_out.size(),
-                "{} package cannot be installed again from this lock, so nothing was written",
-                "{} packages cannot be installed again from this lock, so nothing was written",
-                exported.left_out.size()),
-      not_asked
-          ? message("run scankit env lock where the index can be reached, or leave them out with --partial")
-          : message("--partial leaves them out")};
-}
-
-Result<void> write(const EnvExportOptions& options) {
-  SCANKIT_TRY(const EnvironmentLock lock, read_lock(options.lock.empty() ? kLockFile : options.lock));
-  SCANKIT_TRY(const Exported exported, export_lock(lock, options.format));
-  SCANKIT_CHECK(check_whole(exported, options.partial));
-  const std::string folder = path_dirname(options.out);
-  SCANKIT_CHECK(pack_all(options, lock, path_join(folder, kWheelFolder)));
-  if (options.out.empty() || options.out == "-") {
-    std::cout << exported.text;
-    return {};
-  }
-  SCANKIT_CHECK(make_directories(folder));
-  if (exported.needs_requirements) {
-    const Exported requirements = export_requirements(lock);
-    SCANKIT_CHECK(write_output(path_join(folder, requirements.file_name), requirements.text));
-  }
-  return write_output(options.out, exported.text);
-}
-
-}  // namespace
-
-int run_env_export(const EnvExportOptions& options) {
-  const auto written = write(options);
-  if (written) return kExitClean;
-  cli::report_error(written.error());
-  return written.error().code == Errc::Io ? kExitInternal : kExitUsage;
 }
 
 // The files of an environment are hashed only if the other side is a lock, which has hashes to

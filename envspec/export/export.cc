@@ -5,9 +5,29 @@
 
 #include "doctor/base/say.h"
 
-// One function for each format. All of them pin exact versions with SHA-256 hashes and let the installer
-// resolve no dependencies: the lock has every package.
+// One function for each format; those of containers are in export_containers.cc, pixi's in export_pixi.cc.
+// All of them pin exact versions with SHA-256 hashes and let the installer resolve no dependencies: the lock
+// has every package.
 namespace scankit::envspec {
+namespace {
+
+constexpr const char* kFirstLine = "Written by `scankit env export`";
+
+}  // namespace
+
+// After the sign of a comment, which is "#" or "//".
+bool is_an_export(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return (line.starts_with("# ") || line.starts_with("// ")) && line.find(kFirstLine) < 4;
+}
+
+std::string comment_header(const EnvironmentLock& lock, const std::vector<std::string>& left_out,
+                           const std::string& sign) {
+  std::string text;
+  for (const std::string& line : header_lines(lock)) text += sign + line + "\n";
+  for (const std::string& line : left_out) text += sign + "LEFT OUT " + line + "\n";
+  return text;
+}
 
 Installable installable(const EnvironmentLock& lock) {
   Installable all;
@@ -29,7 +49,7 @@ std::vector<const LockedDistribution*> built_here(const EnvironmentLock& lock) {
 
 // The driver and the string ABI cannot be pinned by an installer, so that a comment names them.
 std::vector<std::string> header_lines(const EnvironmentLock& lock) {
-  std::vector<std::string> lines = {"Written by `scankit env export` from scankit.lock; edit neither.",
+  std::vector<std::string> lines = {std::string(kFirstLine) + " from scankit.lock; edit neither.",
                                     "Python " + lock.python.version + ", " + lock.machine.architecture +
                                         ", " + lock.machine.libc + " " + lock.machine.libc_version};
   if (lock.torch && !lock.torch->cuda.empty())
@@ -42,9 +62,12 @@ Result<Exported> export_lock(const EnvironmentLock& lock, const std::string& for
   if (format == "requirements") return export_requirements(lock);
   if (format == "pylock") return export_pylock(lock);
   if (format == "conda") return export_conda(lock);
+  if (format == "pixi") return export_pixi(lock);
   if (format == "dockerfile") return export_dockerfile(lock);
+  if (format == "apptainer") return export_apptainer(lock);
+  if (format == "devcontainer") return export_devcontainer(lock);
   return Error{Errc::InvalidArgument, message("{} is not an export format", format),
-               message("use requirements, pylock, conda or dockerfile")};
+               message("use requirements, pylock, conda, pixi, dockerfile, apptainer or devcontainer")};
 }
 
 // Wheels that were built here are found through --find-links, which pip and uv read relative to the
@@ -57,10 +80,8 @@ std::string requirement_line(const LockedDistribution& one) {
 // package that the file does not name; --no-deps keeps it from looking for one.
 Exported export_requirements(const EnvironmentLock& lock) {
   const Installable all = installable(lock);
-  Exported exported{"requirements.txt", "", all.left_out};
-  for (const std::string& line : header_lines(lock)) exported.text += "# " + line + "\n";
+  Exported exported{"requirements.txt", comment_header(lock, all.left_out), all.left_out, {}};
   exported.text += "# pip install --no-deps --require-hashes -r requirements.txt\n";
-  for (const std::string& line : all.left_out) exported.text += "# LEFT OUT " + line + "\n";
   exported.text += "--require-hashes\n";
   if (!built_here(lock).empty()) exported.text += std::string("--find-links ") + kWheelFolder + "\n";
   for (const LockedDistribution* one : all.with_hash) {
@@ -68,37 +89,6 @@ Exported export_requirements(const EnvironmentLock& lock) {
       exported.text += "# " + std::string(kWheelFolder) + "/" + one->artifact->file + "\n";
     exported.text += requirement_line(*one);
   }
-  return exported;
-}
-
-namespace {
-
-// Copies the wheels that were built here into the image and checks their hashes once more before pip runs.
-std::string copy_wheels(const EnvironmentLock& lock) {
-  const auto here = built_here(lock);
-  if (here.empty()) return "";
-  const std::string folder = kWheelFolder;
-  std::string text = "COPY " + folder + "/ " + folder + "/\nRUN printf '%s  %s\\n'";
-  for (const LockedDistribution* one : here)
-    text += " \\\n      " + one->artifact->sha256 + " " + folder + "/" + one->artifact->file;
-  return text + " > " + folder + ".sha256 \\\n && sha256sum -c " + folder + ".sha256\n";
-}
-
-}  // namespace
-
-// The NVIDIA driver and its libraries come from the machine that runs the container (the two NVIDIA_
-// variables ask its container runtime for them); everything else is pinned.
-Exported export_dockerfile(const EnvironmentLock& lock) {
-  Exported exported{"Dockerfile", "", installable(lock).left_out, true};
-  std::string& text = exported.text;
-  for (const std::string& line : header_lines(lock)) text += "# " + line + "\n";
-  for (const std::string& line : exported.left_out) text += "# LEFT OUT " + line + "\n";
-  text += "# The base image is yours to choose: this Python, and " + lock.machine.libc + " " +
-          lock.machine.libc_version + " or newer.\n";
-  text += "ARG PYTHON_IMAGE=python:" + lock.python.version + "-slim\nFROM ${PYTHON_IMAGE}\n";
-  text += "ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility\n";
-  text += "WORKDIR /opt/environment\nCOPY requirements.txt ./\n" + copy_wheels(lock);
-  text += "RUN python -m pip install --no-cache-dir --no-deps --require-hashes -r requirements.txt\n";
   return exported;
 }
 
@@ -118,8 +108,8 @@ std::string scalar(const std::string& text) {
   return out + "'";
 }
 
-// In the order of their first package: `conda env export` writes them by priority, which conda-meta does
-// not record. An environment that conda did not make gets conda-forge, which has every Python.
+}  // namespace
+
 std::vector<std::string> channels_of(const EnvironmentLock& lock) {
   std::vector<std::string> channels;
   for (const CondaPackage& one : lock.conda_packages)
@@ -130,28 +120,26 @@ std::vector<std::string> channels_of(const EnvironmentLock& lock) {
   return channels;
 }
 
-}  // namespace
+const CondaPackage* find_conda(const EnvironmentLock& lock, std::string_view name) {
+  const auto found = std::ranges::find(lock.conda_packages, name, &CondaPackage::name);
+  return found == lock.conda_packages.end() ? nullptr : &*found;
+}
 
 // As `conda env export` writes it: name=version=build, and below `pip` what pip installed. conda passes
 // that list to pip as a requirements file, so that pip checks the hashes in it.
 Exported export_conda(const EnvironmentLock& lock) {
-  Exported exported{"environment.yml", "", {}};
+  Exported exported{"environment.yml", "", {}, {}};
   for (const LockedDistribution& one : lock.distributions)
     if (!one.artifact && one.source != "conda")
       exported.left_out.push_back(one.name + "==" + one.version + ": " + one.why_no_artifact);
   std::string& text = exported.text;
-  for (const std::string& line : header_lines(lock)) text += "# " + line + "\n";
-  for (const std::string& line : exported.left_out) text += "# LEFT OUT " + line + "\n";
+  text = comment_header(lock, exported.left_out);
   text += "name: scankit\nchannels:\n";
   for (const std::string& channel : channels_of(lock)) text += "  - " + scalar(channel) + "\n";
   text += "dependencies:\n";
   for (const CondaPackage& one : lock.conda_packages)
     if (one.channel != "pypi") text += "  - " + scalar(one.name + "=" + one.version + "=" + one.build) + "\n";
-  const auto is = [](const char* name) {
-    return [name](const CondaPackage& one) { return one.name == name; };
-  };
-  if (std::ranges::none_of(lock.conda_packages, is("python")))
-    text += "  - python=" + lock.python.version + "\n";
+  if (find_conda(lock, "python") == nullptr) text += "  - python=" + lock.python.version + "\n";
   std::string pip;
   for (const LockedDistribution& one : lock.distributions) {
     if (one.source == "conda" || !one.artifact) continue;
@@ -162,15 +150,13 @@ Exported export_conda(const EnvironmentLock& lock) {
            "\n";
   }
   if (pip.empty()) return exported;
-  if (std::ranges::none_of(lock.conda_packages, is("pip"))) text += "  - pip\n";
+  if (find_conda(lock, "pip") == nullptr) text += "  - pip\n";
   text += "  - pip:\n" + pip;
   return exported;
 }
 
-namespace {
-
-// A TOML basic string. The values hold no quotation mark and no control byte; a backslash may come in a path.
-std::string quoted(const std::string& text) {
+// The values hold no quotation mark and no control byte; a backslash may come in a path.
+std::string toml_string(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -178,6 +164,8 @@ std::string quoted(const std::string& text) {
   }
   return out + "\"";
 }
+
+namespace {
 
 bool is_wheel(const LockedDistribution& one) { return one.artifact->file.ends_with(".whl"); }
 
@@ -190,13 +178,13 @@ std::string minor_of(const std::string& version) {
 // An inline table as PEP 751 defines it for a wheel or an sdist.
 std::string file_of(const LockedDistribution& one) {
   const LockedArtifact& artifact = *one.artifact;
-  std::string table = "{name = " + quoted(artifact.file);
+  std::string table = "{name = " + toml_string(artifact.file);
   if (one.source == "here")
-    table += ", path = " + quoted(std::string(kWheelFolder) + "/" + artifact.file);
+    table += ", path = " + toml_string(std::string(kWheelFolder) + "/" + artifact.file);
   else
-    table += ", url = " + quoted(artifact.url);
+    table += ", url = " + toml_string(artifact.url);
   if (artifact.size > 0) table += ", size = " + std::to_string(artifact.size);
-  return table + ", hashes = {sha256 = " + quoted(artifact.sha256) + "}}";
+  return table + ", hashes = {sha256 = " + toml_string(artifact.sha256) + "}}";
 }
 
 }  // namespace
@@ -211,16 +199,13 @@ Exported export_pylock(const EnvironmentLock& lock) {
       all.left_out.push_back(one->name + "==" + one->version + ": " + say("no URL of its file is known"));
     return nowhere;
   });
-  Exported exported{"pylock.toml", "", all.left_out};
-  for (const std::string& line : header_lines(lock)) exported.text += "# " + line + "\n";
-  for (const std::string& line : all.left_out) exported.text += "# LEFT OUT " + line + "\n";
+  Exported exported{"pylock.toml", comment_header(lock, all.left_out), all.left_out, {}};
   const std::string minor = minor_of(lock.python.version);
-  exported.text +=
-      "lock-version = \"1.0\"\ncreated-by = \"scankit\"\nrequires-python = " + quoted("==" + minor + ".*") +
-      "\n";
+  exported.text += "lock-version = \"1.0\"\ncreated-by = \"scankit\"\nrequires-python = " +
+                   toml_string("==" + minor + ".*") + "\n";
   for (const LockedDistribution* one : all.with_hash)
     exported.text +=
-        "\n[[packages]]\nname = " + quoted(one->name) + "\nversion = " + quoted(one->version) +
+        "\n[[packages]]\nname = " + toml_string(one->name) + "\nversion = " + toml_string(one->version) +
         (is_wheel(*one) ? "\nwheels = [" + file_of(*one) + "]\n" : "\nsdist = " + file_of(*one) + "\n");
   return exported;
 }

@@ -77,6 +77,49 @@ TEST(Export, CondaLeavesOutWhatTheOthersDo) {
   EXPECT_EQ(export_requirements(lock).left_out, conda.left_out);
 }
 
+// conda's packages by their hash, pip's by a requirements.txt that leaves them out.
+TEST(Export, PixiTakesOnlyWhatHasAHash) {
+  EnvironmentLock lock = example();
+  lock.distributions = {lock.distributions[0], {"zlib", "1", "conda", "conda", {}, "conda installed it"}};
+  const std::string sha256(64, 'c'), md5(32, 'd');
+  lock.conda_packages = {{"lost", "3", "h0", "https://h.example/own", "linux-64", "", "", ""},
+                         {"python", "3.11.7", "0_cpython", "conda-forge", "linux-64", "", "", md5},
+                         {"ruamel.yaml", "1.0", "py_0", "conda-forge", "noarch", "", sha256, md5},
+                         {"einops", "0.8.2", "pypi_0", "pypi", "", "", "", ""}};
+  const auto pixi = export_pixi(lock);
+  ASSERT_TRUE(pixi);
+  EXPECT_EQ(pixi->left_out, std::vector<std::string>{"lost==3: conda-meta has no hash of it"});
+  const std::string expected =
+      "channels = [\"https://h.example/own\", \"conda-forge\"]\nplatforms = [\"linux-64\"]\n\n"
+      "[dependencies]\n"
+      "python = { version = \"==3.11.7\", build = \"0_cpython\", channel = \"conda-forge\", md5 = \"" +
+      md5 +
+      "\" }\n\"ruamel.yaml\" = { version = \"==1.0\", build = \"py_0\", channel = \"conda-forge\", sha256 "
+      "= \"" +
+      sha256 +
+      "\" }\npip = \"*\"\n\n[system-requirements]\nlibc = { family = \"glibc\", version = \"2.36\" }\n";
+  EXPECT_NE(pixi->text.find(expected), std::string::npos) << pixi->text;
+  ASSERT_EQ(pixi->next_to.size(), 1U);
+  EXPECT_NE(pixi->next_to[0].text.find("einops==0.8.2 \\\n    --hash=sha256:"), std::string::npos);
+  EXPECT_EQ(pixi->next_to[0].text.find("zlib"), std::string::npos) << pixi->next_to[0].text;
+  lock.machine.architecture = "sparc64";
+  EXPECT_FALSE(export_pixi(lock));
+}
+
+TEST(Export, KnowsWhatItHasWritten) {
+  for (const char* format :
+       {"requirements", "pylock", "conda", "pixi", "dockerfile", "apptainer", "devcontainer"}) {
+    const auto exported = export_lock(example(), format);
+    ASSERT_TRUE(exported) << format;
+    EXPECT_TRUE(is_an_export(exported->text)) << exported->text;
+    EXPECT_EQ(exported->left_out.at(0), "mine==1: it is installed in place") << format;
+    for (const FileNextTo& one : exported->next_to) EXPECT_TRUE(is_an_export(one.text)) << one.file_name;
+  }
+  EXPECT_FALSE(is_an_export(""));
+  EXPECT_FALSE(is_an_export("einops==0.8.2\n# Written by `scankit env export`\n"));
+  EXPECT_FALSE(is_an_export("# Not written by `scankit env export`\n"));
+}
+
 TEST(Export, ASourceArchiveIsNoWheelOfAPylock) {
   EnvironmentLock lock = example();
   lock.distributions = {{"einops", "0.8.2", "pip", "index",

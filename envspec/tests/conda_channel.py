@@ -4,6 +4,7 @@
 conda_channel.py make CHANNEL PYTHON: the channel, with the Python of that interpreter in it.
 conda_channel.py create PREFIX URL SPEC...: an environment.
 conda_channel.py rebuild PREFIX URL FILE: one by environment.yml; prints the lines of its pip part.
+conda_channel.py pixi PREFIX URL FILE: one by pixi.toml; prints the command of its task.
 """
 import asyncio
 import io
@@ -14,6 +15,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 
 import rattler
 import yaml
@@ -86,11 +88,30 @@ def rebuild(prefix, url, file):
     print("\n".join(by_pip[0]))
 
 
+def pixi(prefix, url, file):
+    """As pixi reads its manifest: each dependency is a MatchSpec, whose hash the solver compares with the channel's."""
+    described = tomllib.loads(pathlib.Path(file).read_text())
+    assert set(described) == {"workspace", "dependencies", "system-requirements", "tasks"}, described
+    workspace = described["workspace"]
+    assert set(workspace) == {"name", "channels", "platforms"} and workspace["platforms"] == PLATFORMS[:1], workspace
+    dependencies = described["dependencies"]
+    assert dependencies.pop("pip") == "*"  # which this channel does not have
+    specs = []
+    for name, fields in dependencies.items():
+        assert set(fields) == {"version", "build", "channel", "sha256"} and fields["channel"] in workspace["channels"], fields
+        specs.append(rattler.MatchSpec("%s[%s]" % (name, ", ".join('%s="%s"' % pair for pair in fields.items() if pair[0] != "channel"))))
+    here = asyncio.run(create(prefix, workspace["channels"], specs))
+    assert all(here[name].sha256.hex() == fields["sha256"] for name, fields in dependencies.items()), here
+    print(described["tasks"]["install"])
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "make":
         make(pathlib.Path(sys.argv[2]), sys.argv[3])
     elif sys.argv[1] == "create":
         asyncio.run(create(sys.argv[2], [sys.argv[3]], sys.argv[4:]))
+    elif sys.argv[1] == "pixi":
+        pixi(*sys.argv[2:5])
     else:
         rebuild(*sys.argv[2:5])
     # rattler's threads may outlive the event loop, and crash an interpreter that takes itself apart under them.

@@ -47,6 +47,25 @@ def test_rebuilt(locked):
     assert f"{sha256(wheel)} scankit-wheels/beta-2.0" in text_of("Dockerfile"), "the Dockerfile does not check the wheel"
 
 
+def test_files_of_the_user(locked):
+    """An export overwrites an older export, and no other file; then it writes nothing else either."""
+    Path("mine").mkdir()
+    Path("mine/requirements.txt").write_text("numpy\n")
+    for form, out in (("requirements", "requirements.txt"), ("dockerfile", "Dockerfile"), ("pixi", "pixi.toml"),
+                      ("apptainer", "image.def"), ("devcontainer", "devcontainer.json")):
+        result = locked.export(form, f"mine/{out}").ends(2, "mine/requirements.txt exists and was not written by scankit env export")
+        assert not result.out and os.listdir("mine") == ["requirements.txt"], os.listdir("mine")
+    assert text_of("mine/requirements.txt") == "numpy\n"
+    locked.export("dockerfile", "own/requirements.txt").ends(2, "choose another one, such as --out own/Dockerfile")
+    (locked.site / "beta/__init__.py").write_text("changed = 1\n")
+    locked.export("dockerfile", "own/Dockerfile").ends(2, "beta cannot be repacked as a wheel: beta/__init__.py does not match its RECORD")
+    assert not [path for path in Path("own").glob("*")], "something was written before the refusal"
+    (locked.site / "beta/__init__.py").write_text("")
+    for form in ("dockerfile", "devcontainer", "dockerfile"):
+        locked.export(form, "own/" + ("Dockerfile" if form == "dockerfile" else "devcontainer.json")).ends(0)
+    assert sorted(os.listdir("own")) == ["Dockerfile", "devcontainer.json", "requirements.txt", "scankit-wheels"]
+
+
 def test_fetched(locked):
     alpha = locked.index.alpha
     locked.env("fetch", "--out", "wheels").ends(4)
