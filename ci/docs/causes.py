@@ -60,23 +60,17 @@ def page_of(fault, known):
 
 
 def index_of(faults, known):
-    intro = ("Each page begins with the error line that people paste, and says why it appears, how scankit proves it and how it is "
-             "repaired. The search at the top of the page finds an error line. `scankit explain` prints the same "
-             "in a terminal, and `scankit explain 'ERROR MESSAGE'` finds the cause of a message.\n\n"
-             "A version difference is never a fault by itself, an unreadable fact is never green, and an environment without a GPU or "
-             "the module is healthy. Each cause that can be planted without a GPU is a test that breaks a real environment by the "
-             "real mechanism.\n\n")
-    body = intro
+    body = f"\n## All {len(faults)}\n\nEach with its usual severity.\n\n"
     for stage, heading in STAGES.items():
         rows = [(f"[`{f['id']}`]({f['id']}.md)", md.text(known[f["id"]][1]), known[f["id"]][0]) for f in faults if f["stage"] == stage]
-        body += f"## {heading}\n\n" + md.table(("cause", "meaning", "severity"), rows)
-    return md.page("Causes", f"The {len(faults)} causes that doctor can name", body)
+        body += f"### {heading}\n\n" + md.table(("cause", "meaning", "severity"), rows)
+    return body
 
 
 def write(root, pages):
     known = catalogue(root)
     faults = yaml.safe_load((root / "doctor/knowledge/faults.yaml").read_text())["faults"]
-    (pages / "causes").mkdir()
     for fault in faults:
         (pages / "causes" / (fault["id"] + ".md")).write_text(page_of(fault, known[fault["id"]]))
-    (pages / "causes/index.md").write_text(index_of(faults, known))
+    with (pages / "causes/index.md").open("a") as index:
+        index.write(index_of(faults, known))
