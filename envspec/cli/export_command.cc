@@ -60,7 +60,8 @@ Result<void> pack_all(const EnvExportOptions& options, const std::vector<const L
     const std::string& file = one->artifact->file;
     if (::rename(path_join(aside.path(), file).c_str(), path_join(wheels, file).c_str()) != 0)
       return Error{Errc::Io,
-                   message("{} cannot be written: {}", path_join(wheels, file), std::strerror(errno)), ""};
+                   message("{} cannot be written: {}", path_join(wheels, file), std::strerror(errno)),
+                   message("choose a file in another directory with --out")};
   }
   return {};
 }

@@ -49,14 +49,21 @@ def channel(read_by, work):
     server.server_close()
 
 
-def test_conda(read_by, bare_project, channel, work, monkeypatch):
-    """An environment by conda's rules, with a package of pip's index in it, rebuilt by py-rattler."""
+@pytest.fixture
+def conda_project(read_by, bare_project, channel, work):
+    """A locked environment by conda's rules, with a package of pip's index in it."""
     project = bare_project
     read_by("conda_channel.py", "create", work / "conda", channel, "zeta")
     project.python = work / "conda/bin/python"
     project.environments += [work / "conda", work / "conda2", work / "channel"]
     project.install_alpha_and_beta()
     project.lock().ends(0)
+    return project
+
+
+def test_conda(read_by, conda_project, channel, work, monkeypatch):
+    """Rebuilt by py-rattler and uv."""
+    project = conda_project
     project.export("conda", "environment.yml").ends(0)
     lines = text_of("environment.yml").splitlines()
     assert f"  - '{channel}'" in lines and "  - zeta=1.0=py_0" in lines, lines
@@ -67,14 +74,9 @@ def test_conda(read_by, bare_project, channel, work, monkeypatch):
     project.drift("--python", work / "conda2/bin/python").ends(0)
 
 
-def test_pixi(read_by, bare_project, channel, work, monkeypatch):
+def test_pixi(read_by, conda_project, channel, work, monkeypatch):
     """conda's packages by their hashes, which the channel must have, and the others by the task that pixi.toml names."""
-    project = bare_project
-    read_by("conda_channel.py", "create", work / "conda", channel, "zeta")
-    project.python = work / "conda/bin/python"
-    project.environments += [work / "conda", work / "conda2", work / "channel"]
-    project.install_alpha_and_beta()
-    project.lock().ends(0)
+    project = conda_project
     project.export("pixi", "pixi.toml").ends(0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(work / "cache2"))  # as on another machine
     words = read_by("conda_channel.py", "pixi", work / "conda2", channel, "pixi.toml").out.split()
