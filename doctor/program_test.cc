@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The help of every command, held to one style; and every example in it, given to the real parser.
+// The help of every command, held to one style; and every example in it and every command line that a document
+// prints, given to the real parser.
 #include "doctor/program.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <fstream>
 
 #include "doctor/command_line/command_line.h"
 
@@ -133,6 +136,30 @@ TEST(Help, EveryCommandHasExamplesAndTheParserAcceptsThem) {
 TEST(Help, RefusesWhatIsNoExample) {
   EXPECT_NE(refusal("scankit doctor --pyton x"), "");
   EXPECT_NE(refusal("scankit fleet run --bogus -- doctor"), "");
+}
+
+// The command lines of a document: indented as code, with or without the prompt of a transcript.
+std::vector<std::string> printed_commands(const std::filesystem::path& document) {
+  std::vector<std::string> commands;
+  std::ifstream in(document);
+  for (std::string line; std::getline(in, line);)
+    for (const std::string_view start : {"    ", "    $ "})
+      if (line.starts_with(std::string(start) + "scankit ")) commands.push_back(line.substr(start.size()));
+  return commands;
+}
+
+TEST(Documents, PrintOnlyCommandsThatTheParserAccepts) {
+  const std::filesystem::path root = SCANKIT_SOURCE_DIR;
+  std::vector<std::filesystem::path> documents = {root / "README.md"};
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "ci/docs/pages"))
+    if (entry.path().extension() == ".md") documents.push_back(entry.path());
+  std::size_t parsed = 0;
+  for (const auto& document : documents)
+    for (const std::string& command : printed_commands(document)) {
+      EXPECT_EQ(refusal(command), "") << document << ": " << command;
+      ++parsed;
+    }
+  EXPECT_GE(parsed, 35u);
 }
 
 }  // namespace
