@@ -114,11 +114,10 @@ void add_run(CLI::App& fleet_command, int& exit_status, const Taken& taken,
   options->words = all;
   CLI::App* command =
       fleet_command.add_subcommand("run", say("run doctor, validate, env check or ci on every node"));
-  note(*command,
-       {.examples = {"scankit fleet run --slurm -N4 --out results -- doctor",
-                     "scankit fleet run --k8s --image registry/train:1 --out scankit.yaml -- doctor"},
-        .statuses = {},
-        .trailing = say("-- <COMMAND>")});
+  note(*command, {.examples = {"scankit fleet run --slurm -N4 --out results -- doctor",
+                               "scankit fleet run --k8s --image registry/train:1 --out fleet.yaml -- doctor"},
+                  .statuses = {},
+                  .trailing = say("-- <COMMAND>")});
   begin_group(*command, group_of_input());
   auto* slurm = command->add_flag(
       "--slurm", options->slurm,
