@@ -49,9 +49,37 @@ MessageArgument argument_from(const Json& json) {
 
 }  // namespace
 
+Message::Message() = default;
+Message::Message(std::string text) : text_(std::move(text)) {}
+Message::Message(const char* text) : text_(text) {}
+Message::Message(const Message&) = default;
+Message::Message(Message&&) noexcept = default;
+Message& Message::operator=(const Message&) = default;
+Message& Message::operator=(Message&&) noexcept = default;
+Message::~Message() = default;
+
 Message::Message(std::string_view one, std::string_view many, std::size_t n,
                  std::vector<MessageArgument> arguments)
     : text_(one), many_(many), n_(n), sentence_(true), arguments_(std::move(arguments)) {}
+
+Message message_of(std::string_view one, std::string_view many, std::size_t n,
+                   std::initializer_list<MessageValue> values) {
+  std::vector<MessageArgument> arguments;
+  arguments.reserve(values.size());
+  for (const MessageValue& value : values)
+    std::visit(
+        [&](const auto& kept) {
+          using Kept = std::decay_t<decltype(kept)>;
+          if constexpr (std::is_same_v<Kept, const Message*>)
+            arguments.push_back({"", *kept});
+          else if constexpr (std::is_same_v<Kept, std::string_view>)
+            arguments.push_back({"", std::string(kept)});
+          else
+            arguments.push_back({"", kept});
+        },
+        value);
+  return {one, many, n, std::move(arguments)};
+}
 
 std::string Message::in(const Language* language) const {
   if (!sentence_) return text_;

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -27,7 +28,7 @@ struct MessageArgument;
 // that is already in the language of the reader.
 class Message {
  public:
-  // Defined below, where MessageArgument is complete: a std::vector of an incomplete type can be a member, and no more.
+  // Compiled once: most facts hold several messages, and copying one takes two strings and a vector of variants.
   Message();
   Message(std::string text);
   Message(const char* text);
@@ -66,15 +67,6 @@ struct MessageArgument {
   friend bool operator==(const MessageArgument&, const MessageArgument&) = default;
 };
 
-inline Message::Message() = default;
-inline Message::Message(std::string text) : text_(std::move(text)) {}
-inline Message::Message(const char* text) : text_(text) {}
-inline Message::Message(const Message&) = default;
-inline Message::Message(Message&&) noexcept = default;
-inline Message& Message::operator=(const Message&) = default;
-inline Message& Message::operator=(Message&&) noexcept = default;
-inline Message::~Message() = default;
-
 // A text of a table (sayable()), which has no places.
 inline Message table_text(std::string_view english) { return {english, {}, 0, {}}; }
 
@@ -91,27 +83,47 @@ Message clauses_of(const std::vector<Message>& parts);
 void to_json(nlohmann::json& json, const Message& message);
 void from_json(const nlohmann::json& json, Message& message);
 
+// A value as message() gets it. It owns nothing, so that the two thousand calls leave only a few words on the stack for
+// message_of() to copy.
+using MessageValue = std::variant<std::string_view, std::int64_t, std::uint64_t, double, const Message*>;
+
+// What message() is without its types. A sentence has one form where `many` is "".
+Message message_of(std::string_view one, std::string_view many, std::size_t n,
+                   std::initializer_list<MessageValue> values);
+
+// Whether a sentence keeps the value as it is. Others (bool, char, what has a formatter) become text.
 template <class Value>
-MessageArgument message_argument(const Value& value) {
+concept KeptInMessage = std::same_as<Value, Message> || std::convertible_to<const Value&, std::string_view> ||
+                        (std::integral<Value> && !std::same_as<Value, char> && !std::same_as<Value, bool>) ||
+                        std::floating_point<Value>;
+template <KeptInMessage Value>
+const Value& kept_in_message(const Value& value) {
+  return value;
+}
+template <class Value>
+std::string kept_in_message(const Value& value) {
+  return fmt::format("{}", value);
+}
+
+template <KeptInMessage Value>
+MessageValue message_value(const Value& value) {
   if constexpr (std::same_as<Value, Message>)
-    return {"", value};
+    return &value;
   else if constexpr (std::convertible_to<const Value&, std::string_view>)
-    return {"", std::string(std::string_view(value))};
-  else if constexpr (std::signed_integral<Value> && !std::same_as<Value, char>)
-    return {"", static_cast<std::int64_t>(value)};
-  else if constexpr (std::unsigned_integral<Value> && !std::same_as<Value, bool>)
-    return {"", static_cast<std::uint64_t>(value)};
-  else if constexpr (std::floating_point<Value>)
-    return {"", static_cast<double>(value)};
+    return std::string_view(value);
+  else if constexpr (std::signed_integral<Value>)
+    return static_cast<std::int64_t>(value);
+  else if constexpr (std::unsigned_integral<Value>)
+    return static_cast<std::uint64_t>(value);
   else
-    return {"", fmt::format("{}", value)};
+    return static_cast<double>(value);
 }
 
 // message("{} needs {}", file, library): say() for a fact. The compiler checks the places.
 template <typename... Values>
 Message message(fmt::format_string<Values...> english, Values&&... values) {
   const fmt::string_view text = english;
-  return {{text.data(), text.size()}, {}, 0, {message_argument<std::remove_cvref_t<Values>>(values)...}};
+  return message_of({text.data(), text.size()}, {}, 0, {message_value(kept_in_message(values))...});
 }
 
 // The same for say_n().
@@ -119,10 +131,8 @@ template <typename... Values>
 Message message_n(std::size_t n, fmt::format_string<Values...> one, fmt::format_string<Values...> many,
                   Values&&... values) {
   const fmt::string_view single = one, several = many;
-  return {{single.data(), single.size()},
-          {several.data(), several.size()},
-          n,
-          {message_argument<std::remove_cvref_t<Values>>(values)...}};
+  return message_of({single.data(), single.size()}, {several.data(), several.size()}, n,
+                    {message_value(kept_in_message(values))...});
 }
 
 }  // namespace scankit

@@ -212,6 +212,14 @@ struct Extension {
   // Resolved for another machine (--so with --from): what the facts about it do not decide, one line each,
   // and what was taken to hold because its library's soname promises it.
   std::vector<Message> undecided, taken_on_trust;
+
+  // Compiled once (snapshot.cc): see Snapshot.
+  Extension();
+  Extension(const Extension&);
+  Extension(Extension&&) noexcept;
+  Extension& operator=(const Extension&);
+  Extension& operator=(Extension&&) noexcept;
+  ~Extension();
 };
 
 // A package that imports one of the modules under diagnosis.
@@ -300,6 +308,15 @@ struct Snapshot {
   // (`module`) as they start, where this Python does not have it.
   Probed<std::vector<Importer>> package_importers;
   Probed<Project> project;  // the sources in the current folder
+
+  // Compiled once (snapshot.cc). In the header, every unit that copies or drops a snapshot compiled the same members of
+  // all of its parts again.
+  Snapshot();
+  Snapshot(const Snapshot&);
+  Snapshot(Snapshot&&) noexcept;
+  Snapshot& operator=(const Snapshot&);
+  Snapshot& operator=(Snapshot&&) noexcept;
+  ~Snapshot();
 };
 
 // The first distribution of that name (compared as PEP 503 says), or nullptr.
