@@ -20,6 +20,7 @@
 #include "builder/fix/tree.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/model/json.h"
 
 namespace scankit::fix {
 namespace {
@@ -251,7 +252,7 @@ std::optional<Operation> operation_from(const Json& json) {
 
 std::optional<Journal> from_json(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json<Json>(text);
     if (json.at("schema") != kSchema) return std::nullopt;
     Journal journal;
     journal.id = json.at("id");
@@ -330,7 +331,8 @@ void StateFolder::release_room() const { ::unlink((root_ + "/staging/room").c_st
 
 Result<void> StateFolder::write(const Journal& journal) const {
   SCANKIT_CHECK(make_directories(root_ + "/journal"));
-  return write_file_atomically(root_ + "/journal/" + journal.id + ".json", to_json(journal).dump(2) + "\n");
+  return write_file_atomically(root_ + "/journal/" + journal.id + ".json",
+                               dump_json(to_json(journal), 2) + "\n");
 }
 
 }  // namespace scankit::fix

@@ -260,7 +260,7 @@ Result<std::optional<compile::BuiltModule>> from_file(const std::string& path, c
   if (!text)
     return std::optional<
         compile::BuiltModule>();  // a host module alone: scankit was installed without device code
-  auto manifest = nlohmann::ordered_json::parse(*text, nullptr, false);
+  auto manifest = parse_json_or_discard<nlohmann::ordered_json>(*text);
   if (!manifest.is_object() || !manifest["inputs"].is_object())
     return damaged(path, message("its manifest is not valid"));
   auto& inputs = manifest["inputs"];
@@ -274,7 +274,7 @@ Result<std::optional<compile::BuiltModule>> from_file(const std::string& path, c
   manifest["module"] = built.module = module.name;
   built.file = fix::module_file(built.module);
   inputs["host_module_sha256"] = sha256_hex(module.host_module);
-  built.manifest = manifest.dump(2) + "\n";
+  built.manifest = dump_json(manifest, 2) + "\n";
   built.compiler = say("bundled, built by {}", compilers_of(manifest));
   SCANKIT_TRY(built.bytes, assemble_module(module.host_module, images, built.manifest));
   for (const compile::BuiltCode& image : images)

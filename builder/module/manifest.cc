@@ -85,7 +85,7 @@ compile::Inputs inputs_of(const Json& json) {
 
 // Checks what every reader of a manifest relies on: "module" is a text, "images" is an array.
 Result<Json> parse(const std::string& name, const std::string& text) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = parse_json_or_discard<Json>(text);
   if (json.is_discarded()) return bad_manifest(name, say("it is not JSON"));
   if (!json.is_object() || json_text(json, "module").empty() || !json["images"].is_array())
     return bad_manifest(name, say("\"module\" and \"images\" are required"));

@@ -12,6 +12,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
+#include "doctor/model/json.h"
 #include "doctor/report/escape.h"
 
 // `scankit fleet run --k8s`: writes a manifest and says what to do with it, because applying it is the
@@ -39,7 +40,7 @@ void emit(YAML::Emitter& out, const Json& json) {
     // Quoted, all of them: "7" and "no" are texts to Kubernetes.
     out << YAML::DoubleQuoted << json.get<std::string>();
   } else {
-    out << json.dump();
+    out << dump_json(json);
   }
 }
 

@@ -115,11 +115,11 @@ std::string node_text(const NodeResult& node, std::string_view result) {
                   {"facts_problem", node.facts_problem},
                   {"summary", summary_json(node.summary)}};
   // ASCII alone: the line may pass through a log.
-  std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
-  const Json whole = Json::parse(result, nullptr, false);
+  std::string text = dump_ascii_json(json);
+  const Json whole = parse_json_or_discard<Json>(result);
   text.pop_back();
   text += kResultKey;
-  text += whole.is_discarded() ? "null" : whole.dump(-1, ' ', true, Json::error_handler_t::replace);
+  text += whole.is_discarded() ? "null" : dump_ascii_json(whole);
   return with_digest(std::move(text));
 }
 
@@ -150,7 +150,7 @@ ReadNode read_node_text(std::string_view text) {
   if (border == std::string_view::npos)
     return not_whole(TextState::Damaged, message("it does not match schema {}", schema));
   try {
-    return {TextState::Whole, "", node_of(Json::parse(std::string(body.substr(0, border)) + "}"))};
+    return {TextState::Whole, "", node_of(parse_json<Json>(std::string(body.substr(0, border)) + "}"))};
   } catch (const Json::exception&) {
     return not_whole(TextState::Damaged, message("it does not match schema {}", schema));
   }
@@ -186,14 +186,14 @@ std::string line_text(const Line& line) {
                   {"clock", line.clock},
                   {"step", line.step},
                   {"text", line.text}};
-  return std::string(kMark) + json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+  return std::string(kMark) + dump_ascii_json(json) + "\n";
 }
 
 // A prefix is allowed: srun --label and kubectl --prefix put the node's name in front.
 std::optional<Line> line_of(std::string_view text) {
   const auto at = text.find(kMark);
   if (at == std::string_view::npos) return std::nullopt;
-  const Json json = Json::parse(text.substr(at + kMark.size()), nullptr, false);
+  const Json json = parse_json_or_discard<Json>(text.substr(at + kMark.size()));
   try {
     return Line{json.at("event").get<std::string>(), json.at("node").get<std::string>(),
                 json.at("clock").get<double>(), json.at("step").get<std::string>(),

@@ -111,7 +111,7 @@ void take(const ParsedJson& json, Summary& summary) {
 
 Summary summarised(std::string_view text_of_command) {
   Summary summary;
-  const ParsedJson json = ParsedJson::parse(text_of_command, nullptr, false);
+  const ParsedJson json = parse_json_or_discard<ParsedJson>(text_of_command);
   if (!json.is_object()) return summary;
   summary.verdict = json_text(json, "verdict");
   take(json, summary);

@@ -179,7 +179,7 @@ std::string roster_text(const Roster& roster) {
 }
 
 Result<Roster> roster_of(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json_or_discard<Json>(text);
   const std::string hint = say("use another directory, or move the file away");
   if (!json.is_object() || !json.contains("$schema") || !json["$schema"].is_string())
     return Error{Errc::Malformed, message("{} is not the list of a fleet's nodes", kRosterFile), hint};

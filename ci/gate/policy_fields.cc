@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ci/gate/policy.h"
+#include "doctor/model/json.h"
 
 // The tables of the policy's fields and of the steps, and what is generated from them: the JSON Schema and
 // the table of ci/README.md. Texts in the tables appear there word for word.
@@ -198,7 +199,7 @@ std::string policy_schema() {
                                                {"properties", Json::object()}};
   for (const PolicyStep& step : policy_steps()) steps["properties"][std::string(step.name)] = step_json(step);
   json["required"] = Json::array({"schema"});
-  return json.dump(2) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 std::string policy_fields_markdown() {

@@ -60,7 +60,7 @@ std::optional<StepEnd> finished_before(const std::string& folder, const StepComm
   const auto text = read_whole_file(end_file(folder, command), 1u << 20);
   const auto answer = sha256_file(answer_file(folder, command));
   if (!text || !answer) return std::nullopt;
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = parse_json_or_discard<Json>(*text);
   if (!json.is_object() || json.value("schema", Json()) != kStepSchema ||
       json.value("key", Json()) != command.key || json.value("answer_sha256", Json()) != *answer)
     return std::nullopt;

@@ -131,8 +131,8 @@ Outcome of_speed(const Json& json, const Json& baseline) {
     const std::string place = "/timing/" + std::to_string(at++) + "/baseline/ratio";
     if (timing.contains("baseline") && timing["baseline"].value("regressed", false))
       slower.evidence.push_back({place, json_text(timing, "pass") + " " + json_text(timing, "dtype") + " " +
-                                            timing["shape"].dump() + " " +
-                                            timing["baseline"]["ratio"].dump()});
+                                            dump_json(timing["shape"]) + " " +
+                                            dump_json(timing["baseline"]["ratio"])});
   }
   if (const std::string problem = json_text(baseline, "problem"); !problem.empty()) {
     outcome.state = CheckState::Unknown;
@@ -152,7 +152,7 @@ Outcome of_speed(const Json& json, const Json& baseline) {
 
 Result<std::vector<Outcome>> validate_outcomes(std::string_view text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json<Json>(text);
     std::vector<Outcome> outcomes{of_module(json)};
     for (const auto& [name, device] : devices_of(json)) outcomes.push_back(of_device(json, name, device));
     const Json& baseline = json.at("baseline");

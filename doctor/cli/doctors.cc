@@ -90,7 +90,7 @@ int run_doctors(const DoctorOptions& options) {
     const report::Views views = report::doctor_views(made->report, made->status);
     if (options.show.json) {
       answers.push_back(
-          {{"place", place}, {"exit_status", made->status}, {"answer", Json::parse(views.json())}});
+          {{"place", place}, {"exit_status", made->status}, {"answer", parse_json<Json>(views.json())}});
       return;
     }
     // Printed as soon as it is known: the next one may take a minute.

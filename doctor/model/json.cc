@@ -94,8 +94,33 @@ class JsonCounter : public nlohmann::json_sax<Json> {
 Result<Json> parse_bounded_json(std::string_view text, const JsonLimits& limits) {
   JsonCounter counter(text, limits);
   if (!Json::sax_parse(text, &counter)) return Error{Errc::Malformed, counter.problem(), ""};
+  return parse_json<Json>(text);
+}
+
+template <class Json>
+Json parse_json(std::string_view text) {
   return Json::parse(text);
 }
+template <class Json>
+Json parse_json_or_discard(std::string_view text) {
+  return Json::parse(text, nullptr, false);
+}
+template <class Json>
+std::string dump_json(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+template <class Json>
+std::string dump_ascii_json(const Json& json) {
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+template nlohmann::json parse_json(std::string_view);
+template nlohmann::ordered_json parse_json(std::string_view);
+template nlohmann::json parse_json_or_discard(std::string_view);
+template nlohmann::ordered_json parse_json_or_discard(std::string_view);
+template std::string dump_json(const nlohmann::json&, int);
+template std::string dump_json(const nlohmann::ordered_json&, int);
+template std::string dump_ascii_json(const nlohmann::json&);
+template std::string dump_ascii_json(const nlohmann::ordered_json&);
 
 std::string plain_json_problem(std::string_view what) {
   const auto end = what.starts_with("[json.exception.") ? what.find("] ") : std::string_view::npos;

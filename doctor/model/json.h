@@ -14,11 +14,21 @@ namespace scankit {
 // controls, bidirectional marks) becomes \uXXXX. Other UTF-8 stays readable. `dumped` is valid JSON.
 std::string plain_json(std::string dumped);
 
-// A nlohmann JSON as the plain text that is printed or kept:
-// what is no UTF-8 is replaced, a newline at its end.
+// Json is nlohmann::json or ordered_json, for which json.cc has these functions. Used instead of the library's own members,
+// because each unit that calls those compiles a parser and a writer of its own.
+template <class Json>
+Json parse_json(std::string_view text);  // throws the library's parse_error
+template <class Json>
+Json parse_json_or_discard(std::string_view text);  // is_discarded() where it is no JSON
+// On one line where `indent` is -1. What is no UTF-8 is replaced.
+template <class Json>
+std::string dump_json(const Json& json, int indent = -1);
+template <class Json>
+std::string dump_ascii_json(const Json& json);  // on one line, everything else as \uXXXX
+// The plain text that is printed or kept, with a newline at its end.
 template <class Json>
 std::string json_document(const Json& json, int indent = 2) {
-  return plain_json(json.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
+  return plain_json(dump_json(json, indent)) + "\n";
 }
 
 // What a document of somebody else may cost: a value takes some hundred bytes where its text has two, and an

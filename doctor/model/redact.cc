@@ -11,6 +11,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/model/json.h"
 #include "doctor/model/snapshot.h"
 
 namespace scankit {
@@ -87,7 +88,7 @@ void learn_facts(TextRedactor& redactor, const Snapshot& snapshot, const Owner& 
 // Names of functions say nothing of who has them, and packed text could be taken for a token.
 Json facts_only(Snapshot snapshot) {
   for (ExportTable& table : snapshot.exports.value.libraries) table.names.clear();
-  return Json::parse(snapshot_to_json(snapshot));
+  return parse_json<Json>(snapshot_to_json(snapshot));
 }
 
 // Cleans the arguments of a sentence, so that it can still be translated. Where the whole sentence tells more
@@ -171,7 +172,7 @@ Snapshot clean_snapshot(const Snapshot& snapshot, const TextRedactor& redactor, 
   for_each_string(json, "", [&](const std::string& key, std::string& text) {
     text = names_a_secret(key) && !text.empty() ? TextRedactor::hidden() : cleaned(redactor, key, text);
   });
-  auto facts = snapshot_from_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  auto facts = snapshot_from_json(dump_json(json));
   if (!facts) return Snapshot{};
   for (std::size_t i = 0; i < facts->exports.value.libraries.size(); ++i)
     facts->exports.value.libraries[i].names = snapshot.exports.value.libraries[i].names;

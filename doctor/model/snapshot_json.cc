@@ -193,7 +193,7 @@ Result<std::string> snapshot_fact(const Snapshot& snapshot, const std::string& p
   try {
     const Json json = Json(snapshot);
     const Json& fact = json.at(Json::json_pointer(pointer));
-    return fact.is_string() ? fact.get<std::string>() : fact.dump();
+    return fact.is_string() ? fact.get<std::string>() : dump_json(fact);
   } catch (const Json::exception&) {
     return Error{Errc::NotFound, message("the snapshot contains no fact {}", pointer), ""};
   }

@@ -299,7 +299,7 @@ Result<Outcome> outcome_of(const ParsedJson& check, const ParsedJson& all) {
 
 Result<std::vector<Outcome>> outcomes_from_json(std::string_view text, std::string_view schema) {
   try {
-    const ParsedJson json = ParsedJson::parse(text);
+    const ParsedJson json = parse_json<ParsedJson>(text);
     if (json_text(json, "schema") != schema)
       return Error{Errc::Unsupported,
                    message("its schema is \"{}\", not \"{}\"", json_text(json, "schema"), schema), ""};

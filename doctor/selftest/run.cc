@@ -10,6 +10,7 @@
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/model/json.h"
 #include "doctor/selftest/selftest.h"
 
 namespace scankit::selftest {
@@ -86,7 +87,7 @@ Trial judge(const SelftestFault& fault, const std::optional<ProcessResult>& impo
                                   : say("doctor was killed by signal {}", doctor->signal);
   } else {
     try {
-      trial.judgement = judgement_of(fault, ParsedJson::parse(doctor->out), doctor->exit_code, trial);
+      trial.judgement = judgement_of(fault, parse_json<ParsedJson>(doctor->out), doctor->exit_code, trial);
     } catch (const ParsedJson::exception&) {
       trial.why = say("doctor's answer does not match its schema; exit status {}: {}", doctor->exit_code,
                       last_line(doctor->err));

@@ -49,7 +49,7 @@ Result<ProcessResult> run_ourselves(std::vector<std::string> words) {
 // The sentence of a report's root cause, or else why its verdict is not a clean one.
 Message why_of(const ProcessResult& result) {
   if (result.timed_out) return message("no answer within {} minutes", kLongestProof.count());
-  const AnswerJson json = AnswerJson::parse(result.out, nullptr, false);
+  const AnswerJson json = parse_json_or_discard<AnswerJson>(result.out);
   if (json.is_object()) {
     for (const char* key : {"root", "findings", "unknown", "problems"}) {
       const AnswerJson part = json.value(key, AnswerJson());
@@ -78,7 +78,7 @@ ProofStep by_doctor(const std::string& python) {
   const auto result = run_ourselves({"doctor", "--json", "--allow-empty", "--python", python});
   ProofStep step = judged("doctor", result);
   if (step.state == "passed" &&
-      json_text(AnswerJson::parse(result->out, nullptr, false), "verdict") == "empty") {
+      json_text(parse_json_or_discard<AnswerJson>(result->out), "verdict") == "empty") {
     step.state = "nothing_to_check";
     step.detail = message("neither torch nor a compiled CUDA extension is installed");
   }

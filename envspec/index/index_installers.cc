@@ -7,6 +7,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/text.h"
+#include "doctor/model/json.h"
 #include "envspec/index/index.h"
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock.h"
@@ -69,7 +70,7 @@ std::string text_at(const Json& json, std::initializer_list<const char*> path) {
 // direct_url.json in "download_info".
 std::map<std::string, std::vector<LockedArtifact>> read_report(const std::string& text) {
   std::map<std::string, std::vector<LockedArtifact>> offered;
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json_or_discard<Json>(text);
   if (!json.is_object() || !json.contains("install") || !json["install"].is_array()) return offered;
   for (const Json& one : json["install"]) {
     const std::string url = text_at(one, {"download_info", "url"});

@@ -52,7 +52,7 @@ using Json = nlohmann::json;
 Json json_of(const Host& host, const std::string& path) {
   constexpr std::size_t kLimit = 32u << 20;
   const auto text = host.read_file(path, kLimit);
-  return text ? Json::parse(*text, nullptr, false) : Json(Json::value_t::discarded);
+  return text ? parse_json_or_discard<Json>(*text) : Json(Json::value_t::discarded);
 }
 
 int hex_digit(char c) {

@@ -44,14 +44,14 @@ static void from_json(const Json& json, LockedDistribution& one) {
 // locks is readable. A manifest that does not parse becomes null.
 static void to_json(Json& json, const LockedModule& one) {
   json = Json{{"module", one.module}, {"distribution", one.distribution}, {"path", one.path}};
-  const Json manifest = Json::parse(one.manifest, nullptr, false);
+  const Json manifest = parse_json_or_discard<Json>(one.manifest);
   json["manifest"] = manifest.is_discarded() ? Json(nullptr) : manifest;
 }
 static void from_json(const Json& json, LockedModule& one) {
   one.module = json.at("module").get<std::string>();
   one.distribution = json.value("distribution", "");
   one.path = json.at("path").get<std::string>();
-  if (json.contains("manifest") && !json["manifest"].is_null()) one.manifest = json["manifest"].dump(2);
+  if (json.contains("manifest") && !json["manifest"].is_null()) one.manifest = dump_json(json["manifest"], 2);
 }
 
 namespace {
@@ -73,9 +73,7 @@ void each_part(Lock& lock, Visit visit) {
 }
 
 // Bytes that are not UTF-8 become U+FFFD instead of an exception: names in ELF files can be anything.
-std::string dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump(const Json& json, int indent) { return dump_json(json, indent); }
 
 // The hash of each part's compact text, so that indentation and line ends do not matter. Parts of a
 // newer minor schema, which this version does not know, are covered too.
@@ -170,7 +168,7 @@ std::string lock_to_json(const EnvironmentLock& lock) {
   json["torch"] = lock.torch ? Json(*lock.torch) : Json(nullptr);
   // The hashes must be those of the text as it will be read back, in which malformed UTF-8
   // is already replaced.
-  json = Json::parse(dump(json, -1));
+  json = parse_json<Json>(dump(json, -1));
   json["integrity"] = integrity_of(json);
   return json_document(json, 1);
 }

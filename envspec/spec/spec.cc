@@ -5,6 +5,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/model/json.h"
 #include "doctor/report/escape.h"
 #include "envspec/spec/fields.h"
 
@@ -92,7 +93,7 @@ std::string spec_schema() {
       {"propertyNames", {{"pattern", "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$"}}},
       {"additionalProperties", std::move(extension)}};
   json["required"] = OrderedJson::array({"schema"});
-  return json.dump(2) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 std::string spec_fields_markdown() {

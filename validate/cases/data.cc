@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "doctor/model/json.h"
 #include "validate/cases/cases.h"
 #include "validate/cases/random.h"
 #include "validate/run/run.h"
@@ -186,7 +187,7 @@ std::string case_to_json(const Case& c) {
   OrderedJson tensors = OrderedJson::object();
   for (const TensorSpec& tensor : c.tensors) tensors[tensor.name] = tensor_spec_json(tensor);
   json["tensors"] = std::move(tensors);
-  return json.dump();
+  return dump_json(json);
 }
 
 // What is timed on each device: shapes of real models, and one shape in several lengths for the plot

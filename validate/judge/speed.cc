@@ -233,7 +233,7 @@ void compare_row(Validation& v, std::size_t index, const Json& row) {
 }  // namespace
 
 std::string baseline_form_problem(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json_or_discard<Json>(text);
   if (json.is_discarded()) return say("this is not JSON");
   const auto rows = json.is_object() ? json.find("timing") : json.end();
   if (!json.is_object() || rows == json.end() || !rows->is_array())
@@ -243,7 +243,7 @@ std::string baseline_form_problem(const std::string& text) {
 
 std::string baseline_device_problem(const Validation& v, const std::vector<std::string>& devices,
                                     const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json_or_discard<Json>(text);
   for (const std::string& device : devices) {
     if (!json.is_object() || (device != "cpu" && v.gpu.empty())) continue;
     if (std::string why = another_device(json, v, device); !why.empty()) return why;
@@ -253,7 +253,7 @@ std::string baseline_device_problem(const Validation& v, const std::vector<std::
 
 void compare_with_baseline(Validation& v, const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json<Json>(text);
     for (std::size_t i = 0; i < v.timings.size(); ++i) {
       const Timing& timing = v.timings[i];
       if (const std::string why = another_device(json, v, timing.device); !why.empty()) {

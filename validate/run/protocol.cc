@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/base/say.h"
+#include "doctor/model/json.h"
 #include "validate/cases/random.h"
 #include "validate/run/run.h"
 
@@ -248,7 +249,7 @@ std::string job_text(const Job& job) {
                                   {"dynamic_shared", kernel.dynamic_shared}});
   for (const TimedShape& shape : job.timed) options["timing"].push_back(timed_shape_json(shape, job.seed));
   // The task lines are put together as text: case_to_json() gives a finished JSON object.
-  std::string text = options.dump() + "\n";
+  std::string text = dump_json(options) + "\n";
   for (const Task& task : job.tasks)
     text += R"({"device": ")" + task.device + R"(", "case": )" + case_to_json(*task.what) + "}\n";
   return text;
@@ -257,7 +258,7 @@ std::string job_text(const Job& job) {
 // A module could write to descriptor 3 itself, so that nothing here may throw.
 void take_line(std::string_view line, Validation& validation, ChildStory& story) {
   try {
-    const Json json = Json::parse(line);
+    const Json json = parse_json<Json>(line);
     const auto handler = kHandlers.find(json.at("type").get<std::string>());
     if (handler != kHandlers.end()) handler->second(json, validation, story);
   } catch (const Json::exception& error) {

@@ -306,7 +306,7 @@ std::vector<IndexFile> parse_html(std::string_view page, const std::string& url)
 
 // PEP 691: "yanked" is a boolean or the reason as a text. An entry without a URL is skipped.
 Result<std::vector<IndexFile>> parse_json(std::string_view page, const std::string& url) {
-  const auto json = nlohmann::json::parse(page, nullptr, false);
+  const auto json = parse_json_or_discard<nlohmann::json>(page);
   if (!json.is_object() || !json.contains("files") || !json["files"].is_array())
     return Error{Errc::Malformed, message("{} is not a page of a package index (PEP 691)", url), ""};
   std::vector<IndexFile> files;

@@ -227,7 +227,7 @@ void take(const Json& event, ChildAnswer& answer) {
 // A line that is not a JSON object is ignored: code of sitecustomize.py runs before ours and has
 // descriptor 3.
 void tell_begin(const std::string& line, const std::function<void(const std::string&)>& begins) {
-  const Json event = Json::parse(line, nullptr, false);
+  const Json event = parse_json_or_discard<Json>(line);
   if (event.is_object() && json_text(event, "event") == "begin") begins(json_text(event, "module"));
 }
 
@@ -249,7 +249,7 @@ ChildAnswer read_child(const std::string& python, const ProcessResult& process) 
   ChildAnswer answer;
   std::istringstream lines(process.channel);
   for (std::string line; std::getline(lines, line);) {
-    const Json event = Json::parse(line, nullptr, false);
+    const Json event = parse_json_or_discard<Json>(line);
     if (event.is_object()) take(event, answer);
   }
   if (answer.imports.empty()) not_started(python, process, answer);

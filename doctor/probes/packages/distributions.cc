@@ -9,6 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/model/json.h"
 #include "doctor/probes/python/python_text.h"
 #include "doctor/probes/python/sys_path.h"
 
@@ -94,7 +95,7 @@ std::string source_in(const Json& json) {
 // PEP 610 demands an object; null stands for a missing file, a discarded value for a broken one.
 Json direct_url_of(const Host& host, const Distribution& distribution) {
   const auto text = host.read_file(path_join(distribution.path, "direct_url.json"), 1u << 20);
-  return text ? Json::parse(*text, nullptr, false) : Json();
+  return text ? parse_json_or_discard<Json>(*text) : Json();
 }
 
 void read_direct_url(const Host& host, Distribution& distribution) {

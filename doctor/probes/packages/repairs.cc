@@ -73,7 +73,7 @@ void read_journals(const Host& host, const std::string& base, std::vector<Unfini
     if (!entry.name.ends_with(".json") || found.size() >= 20) continue;
     const std::string path = path_join(folder, entry.name);
     const auto text = host.read_file(path, 1u << 20);
-    const Json json = text ? Json::parse(*text, nullptr, false) : Json();
+    const Json json = text ? parse_json_or_discard<Json>(*text) : Json();
     const std::string state = json.is_object() ? json_text(json, "state") : "";
     if (state == "committed" || state == "undone") continue;
     const bool own = own_folder && is_journal_name(entry.name) && is_own(host, path, FileKind::Regular);
