@@ -157,11 +157,16 @@ void add_those_without(Values& values, const std::vector<std::string>& told) {
 }
 
 // The fact that decides this one: the release of torch comes with its libraries and the CUDA packages it
-// asks for, and a Python with its folder. "" where nothing does.
+// asks for, a Python with its folder, and the record of an environment with its packages. "" where nothing does.
 std::string leader_of(const std::string& fact) {
   if (fact.starts_with("build:") || fact.starts_with("wheel:") || fact == "cuda of torch" ||
       fact == "torch's metadata")
     return "torch";
+  if (fact.starts_with("record")) {
+    const auto package = fact.rfind(kPackageFact);
+    if (package != std::string::npos) return fact.substr(0, package);
+    return fact.ends_with(kLockFact) ? fact.substr(0, fact.size() - kLockFact.size()) : "";
+  }
   return fact == "torch's folder" || fact.starts_with("module:") ? "python's file" : "";
 }
 
@@ -214,7 +219,8 @@ void compare_facts(FleetReport& report) {
   };
   for (const auto& [fact, values] : facts) {
     Difference difference = difference_of(fact, values, told.size());
-    if (difference.agreeing > 0) report.common[fact] = difference.common;
+    const bool of_package = fact.starts_with("record") && fact.find(kPackageFact) != std::string::npos;
+    if (difference.agreeing > 0 && !of_package) report.common[fact] = difference.common;
     if (!differs(fact)) continue;
     const std::string leader = leader_of(fact);
     if (differs(leader) && follows(values, facts.at(leader)))

@@ -48,6 +48,9 @@ std::string end_of(const std::string& text) {
 Result<std::string> separate_snapshot(const NodeOptions& options) {
   ProcessRequest request;
   request.argv = {kSelf, "snapshot", "--no-import"};
+  // The environment of a record is the one that the command is about.
+  if (const std::string folder = option_value(options.command, "--record"); !folder.empty())
+    request.argv.insert(request.argv.end(), {"--python", folder});
   for (const char* name : {"--python", "--module"}) {
     const std::string value = option_value(options.command, name);
     const bool file = std::string_view(name) == "--module" && value.find('/') != std::string::npos;
@@ -63,7 +66,8 @@ Result<std::string> separate_snapshot(const NodeOptions& options) {
   return std::move(ran.out);
 }
 
-// The facts come from the snapshot that doctor wrote, or else from a snapshot of their own. A node without
+// The facts come from the snapshot that doctor wrote, or else from a snapshot of their own, and from the
+// records of its environments. A node without
 // facts still has its answer.
 void take_facts(const NodeOptions& options, const std::string& left, NodeResult& node) {
   auto text = left.empty() ? Result<std::string>(Error{Errc::NotFound, "", ""}) : read_whole_file(left);
@@ -73,6 +77,7 @@ void take_facts(const NodeOptions& options, const std::string& left, NodeResult&
     node.facts = facts_of(*snapshot);
   else
     node.facts_problem = english(snapshot.error().message);
+  node.facts.merge(record_facts(options.command, snapshot ? snapshot->python.value.prefix : ""));
 }
 
 // Runs the command and returns its JSON, or "". `facts` is the file into which doctor writes its snapshot,

@@ -157,6 +157,13 @@ std::string difference_line(const Difference& difference) {
     others += (others.empty() ? "" : "; ") + say("{} on {}", value, node_names(nodes));
   const std::string line =
       difference.agreeing == 0 ? others : say("{}; most have {}", others, difference.common);
+  // The packages of a record are what a person looks for; other facts are only counted.
+  std::vector<std::string> packages;
+  for (const std::string& fact : difference.with_it)
+    if (const auto at = fact.rfind(kPackageFact); at != std::string::npos)
+      packages.push_back(fact.substr(at + kPackageFact.size()));
+  if (!packages.empty())
+    return say_n(packages.size(), "{} (package: {})", "{} (packages: {})", line, node_names(packages));
   const std::size_t n = difference.with_it.size();
   if (n == 0) return line;
   return say_n(n, "{} (and {} fact that follows from it)", "{} (and {} facts that follow from it)", line, n);

@@ -101,7 +101,14 @@ Summary summarised(std::string_view json);
 
 // Facts that the nodes of one fleet should share, by name. Where they differ may be what is wrong with a
 // node. A fact that could not be read has a value that says so.
-std::map<std::string, std::string> facts_of(const Snapshot& snapshot);
+using Facts = std::map<std::string, std::string>;
+Facts facts_of(const Snapshot& snapshot);
+
+// Of the records of a node's environments (DIR/.scankit/record.json): "record" is that of its Python, whose
+// prefix this is, and "record:DIR" one that the command or its policy names. Besides the signature, "record
+// lock", "record changes" and "record package numpy".
+Facts record_facts(const std::vector<std::string>& command, const std::string& prefix);
+inline constexpr std::string_view kLockFact = " lock", kChangesFact = " changes", kPackageFact = " package ";
 
 inline constexpr const char* kReportSchema = "urn:scankit:fleet-report:1";  // schema/fleet-report-1.json
 

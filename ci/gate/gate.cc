@@ -91,7 +91,7 @@ int raw_status(const StepRun& run) {
 
 // The exit status of a step whose findings fail under the policy.
 int found_status(const PolicyStep& step) {
-  if (step.name == "env_check") return kExitDrift;
+  if (step.name == "env_check" || step.name == "record") return kExitDrift;
   return step.name == "validate" ? kExitValidationFailed : kExitFindings;
 }
 
@@ -114,17 +114,19 @@ class Gate {
       environment = environment_identity(options_.python, {});
     }
     report::Progress progress;
-    for (const PolicyStep& step : policy_steps()) {
-      StepRun run{.step = &step, .command = step_command(step, policy_, options_, program)};
-      run.not_run = nothing_to_do(step, policy_, options_, seen());
-      if (run.not_run.empty()) {
-        progress.count(runs_.size(), policy_steps().size());
-        progress.now(say("running scankit {}", run.command.name), run.command.timeout);
-        run.command.key = kept ? step_key(run.command, policy_, policy_text_, hash, environment) : "";
-        SCANKIT_CHECK(run_or_resume(folder, run));
+    const std::size_t steps = policy_steps().size() - 1 + policy_.records.size();
+    for (const PolicyStep& step : policy_steps())
+      for (StepCommand& command : step_commands(step, policy_, options_, program)) {
+        StepRun run{.step = &step, .command = std::move(command)};
+        run.not_run = nothing_to_do(step, policy_, options_, seen());
+        if (run.not_run.empty()) {
+          progress.count(runs_.size(), steps);
+          progress.now(say("running scankit {}", run.command.name), run.command.timeout);
+          run.command.key = kept ? step_key(run.command, policy_, policy_text_, hash, environment) : "";
+          SCANKIT_CHECK(run_or_resume(folder, run));
+        }
+        runs_.push_back(std::move(run));
       }
-      runs_.push_back(std::move(run));
-    }
     return {};
   }
 
@@ -186,7 +188,8 @@ class Gate {
   }
 
   Result<void> run_or_resume(const std::string& folder, StepRun& run) {
-    if (options_.resume) run.end = finished_before(folder, run.command);
+    // A record is compared again: that takes milliseconds, and the key is of another environment.
+    if (options_.resume && run.step->name != "record") run.end = finished_before(folder, run.command);
     if (!run.end) {
       if (!fit_in_budget(run)) return {};
       SCANKIT_TRY(run.end, run_step(folder, run.command));

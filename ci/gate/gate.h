@@ -85,6 +85,9 @@ int gate_status(const std::vector<int>& steps);
 // command line without the option that names the answer's file. `program` is the path of this executable.
 StepCommand step_command(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                          const std::string& program);
+// The commands of a step: one, but for "record", which has one for each environment, and none without any.
+std::vector<StepCommand> step_commands(const PolicyStep& step, const Policy& policy,
+                                       const GateOptions& options, const std::string& program);
 
 // Why a step has nothing to look at here, in one sentence; empty where it has. What the policy demands
 // (enabled: true) always has. `seen`: the machine, once doctor has told, else nullptr.

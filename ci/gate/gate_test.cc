@@ -141,7 +141,7 @@ TEST(StepKey, ChangesWithWhatTheAnswerDependsOn) {
   Policy policy;
   policy.env_check.args = {"--spec", spec};
   GateOptions options;
-  const StepCommand command = step_command(policy_steps()[1], policy, options, "/scankit");
+  const StepCommand command = step_command(policy_steps()[2], policy, options, "/scankit");
   EXPECT_EQ(command.argv,
             (std::vector<std::string>{"/scankit", "--lang", "en", "env", "check", "--json", "--spec", spec}));
   const std::string key = step_key(command, policy, "text", "program", "environment");
@@ -150,7 +150,7 @@ TEST(StepKey, ChangesWithWhatTheAnswerDependsOn) {
   EXPECT_NE(step_key(command, policy, "text", "Program", "environment"), key);
   EXPECT_NE(step_key(command, policy, "text", "program", "Environment"), key);
   options.python = "/p";
-  EXPECT_NE(step_key(step_command(policy_steps()[1], policy, options, "/scankit"), policy, "text", "program",
+  EXPECT_NE(step_key(step_command(policy_steps()[2], policy, options, "/scankit"), policy, "text", "program",
                      "environment"),
             key);
   ASSERT_TRUE(write_file_atomically(spec, "schema: 1\ndriver: \"1\"\n"));

@@ -125,6 +125,36 @@ StepCommand step_command(const PolicyStep& step, const Policy& policy, const Gat
   return command;
 }
 
+namespace {
+
+// The environment that is named decides, not --python. The answer of the second is "record-2.json".
+StepCommand record_command(const PolicyStep& step, const Policy& policy, std::size_t index,
+                           const std::string& program) {
+  const RecordRule& environment = policy.records[index];
+  const StepRule& rule = policy.*(step.place);
+  StepCommand command{.name = std::string(step.command) + " " + environment.folder, .stem = "record"};
+  if (index > 0) command.stem += "-" + std::to_string(index + 1);
+  command.argv = {program, "--lang", "en", "env", "check", "--record", environment.folder, "--json"};
+  if (!environment.lock.empty()) {
+    command.argv.emplace_back("--lock");
+    command.argv.push_back(environment.lock);
+  }
+  command.argv.insert(command.argv.end(), rule.args.begin(), rule.args.end());
+  command.timeout = std::chrono::seconds(rule.timeout_s > 0 ? rule.timeout_s : step.timeout_s);
+  return command;
+}
+
+}  // namespace
+
+std::vector<StepCommand> step_commands(const PolicyStep& step, const Policy& policy,
+                                       const GateOptions& options, const std::string& program) {
+  if (step.name != "record") return {step_command(step, policy, options, program)};
+  std::vector<StepCommand> commands;
+  for (std::size_t i = 0; i < policy.records.size(); ++i)
+    commands.push_back(record_command(step, policy, i, program));
+  return commands;
+}
+
 Message nothing_to_do(const PolicyStep& step, const Policy& policy, const GateOptions& options,
                       const Snapshot* seen) {
   const StepRule& rule = policy.*(step.place);
@@ -151,7 +181,7 @@ std::string step_key(const StepCommand& command, const Policy& policy, const std
     key += "word=" + word + "\n";
     add_file(key, word.starts_with('-') ? word.substr(word.find('=') + 1) : word);
   }
-  if (command.name == "env check") {
+  if (command.name.starts_with("env check")) {
     add_file(key, envspec::kSpecFile);
     add_file(key, envspec::kLockFile);
   }

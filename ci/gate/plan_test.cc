@@ -75,6 +75,25 @@ TEST_F(Plan, GivesEachStepTheOptionsThatItHas) {
             (Words{"/scankit", "--lang", "en", "validate", "--python", "/p", "--import", "--json"}));
 }
 
+// A command for each environment; --python, which is of the others, does not change which one it is.
+TEST_F(Plan, ComparesEachRecordByItself) {
+  const auto commands = [&] { return step_commands(step("record"), policy_, options_, "/scankit"); };
+  EXPECT_TRUE(commands().empty());
+  options_.python = "/p";
+  policy_.records = {{".venv", ""}, {"/opt/train", "train.lock"}};
+  policy_.record.timeout_s = 7;
+  ASSERT_EQ(commands().size(), 2U);
+  const StepCommand one = commands()[0], other = commands()[1];
+  EXPECT_EQ(one.argv, (Words{"/scankit", "--lang", "en", "env", "check", "--record", ".venv", "--json"}));
+  EXPECT_EQ(other.argv, (Words{"/scankit", "--lang", "en", "env", "check", "--record", "/opt/train", "--json",
+                               "--lock", "train.lock"}));
+  EXPECT_EQ(one.name, "env check --record .venv");
+  EXPECT_EQ(one.stem, "record");
+  EXPECT_EQ(other.stem, "record-2");
+  EXPECT_EQ(one.timeout, std::chrono::seconds(7));
+  EXPECT_EQ(step_commands(step("doctor"), policy_, options_, "/scankit").size(), 1U);
+}
+
 // With each of these, doctor imports nothing of this machine: an option about imports would be refused.
 TEST_F(Plan, AllowsNoImportWhereDoctorOnlyReads) {
   options_.import_foreign = true;

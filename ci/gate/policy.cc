@@ -40,6 +40,9 @@ class Reader {
             field(root.keys[i], root.items[i], "", policy_fields(), policy_, {"causes", "steps"}, {}));
       }
     }
+    if (policy_.record.enabled == true && policy_.records.empty())
+      return envspec::wrong_form(name_, root, "steps.record",
+                                 message("it is enabled, and record names no environment"));
     return {};
   }
 
@@ -67,6 +70,8 @@ class Reader {
     } else if (const auto* list = std::get_if<std::vector<std::string> Owner::*>(&found->place)) {
       SCANKIT_TRY(owner.*(*list),
                   found->form == PolicyForm::Names ? names(value, here) : args(value, here, options));
+    } else if (const auto* environments = std::get_if<std::vector<RecordRule> Owner::*>(&found->place)) {
+      SCANKIT_TRY(owner.*(*environments), records(value, here));
     } else if (const auto* text = std::get_if<std::string Owner::*>(&found->place)) {
       SCANKIT_TRY(owner.*(*text), words(value, here, found->form, found->words, found->example));
     }
@@ -107,6 +112,37 @@ class Reader {
       if (item.kind != envspec::YamlNode::Kind::Scalar || !is_name(item.text))
         return envspec::wrong_form(name_, item, path, message("expected the name of a module or package"));
       out.push_back(item.text);
+    }
+    return out;
+  }
+
+  // A path that begins with a dash would be an option of the step's command line.
+  Result<std::string> path_in(const envspec::YamlNode& node, const std::string& path) const {
+    if (node.kind != envspec::YamlNode::Kind::Scalar || node.text.empty() || node.text.front() == '-')
+      return envspec::wrong_form(name_, node, path,
+                                 message("expected the directory of an environment, such as .venv"));
+    return node.text;
+  }
+
+  Result<std::vector<RecordRule>> records(const envspec::YamlNode& value, const std::string& path) const {
+    std::vector<RecordRule> out;
+    if (value.kind == envspec::YamlNode::Kind::List) {
+      for (const envspec::YamlNode& item : value.items) {
+        SCANKIT_TRY(std::string folder, path_in(item, path));
+        out.push_back({std::move(folder), ""});
+      }
+    } else if (value.kind == envspec::YamlNode::Kind::Map) {
+      for (std::size_t i = 0; i < value.keys.size(); ++i) {
+        RecordRule rule;
+        SCANKIT_TRY(rule.folder, path_in(value.keys[i], path));
+        if (value.items[i].kind != envspec::YamlNode::Kind::Null) {
+          SCANKIT_TRY(rule.lock, path_in(value.items[i], path + "." + rule.folder));
+        }
+        out.push_back(std::move(rule));
+      }
+    } else {
+      SCANKIT_TRY(std::string folder, path_in(value, path));
+      out.push_back({std::move(folder), ""});
     }
     return out;
   }

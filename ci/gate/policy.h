@@ -33,14 +33,21 @@ struct StepRule {
   std::vector<std::string> args;
 };
 
+// An environment that `env create` or `env sync` made, which is still to be what its record says.
+struct RecordRule {
+  std::string folder;  // as the policy names it
+  std::string lock;    // that it is made from; "": scankit.lock, where it is there
+};
+
 struct Policy {
   int schema = kPolicySchema;
   std::string file;                   // as messages call it; "" where there is none
   std::string fail_on = "error";      // severity from which a cause fails that no rule names
   std::optional<bool> allow_empty;    // true: nothing to look at is no failure
   std::vector<std::string> required;  // modules and distributions that have to be there
+  std::vector<RecordRule> records;
   std::vector<CauseRule> causes;
-  StepRule doctor, env_check, validate;
+  StepRule record, doctor, env_check, validate;
 };
 
 // Fails closed: whatever is not understood is an Error, with
@@ -71,6 +78,7 @@ enum class PolicyForm : std::uint8_t {
   Text,     // a sentence
   Args,     // ["--module", "causal_conv1d_cuda"]
   Names,    // ["torch", "selective_scan_cuda"]: of modules or distributions
+  Records,  // .venv, [.venv, /opt/train], {/opt/train: train.lock}
 };
 
 // The one table that the parser, the JSON Schema and the README are made of.
@@ -82,7 +90,7 @@ struct PolicyField {
   std::string_view text;  // its description in the schema and the README
   std::string_view example;
   std::variant<int Owner::*, std::optional<bool> Owner::*, std::string Owner::*,
-               std::vector<std::string> Owner::*>
+               std::vector<std::string> Owner::*, std::vector<RecordRule> Owner::*>
       place;
 };
 
@@ -94,7 +102,7 @@ const std::vector<PolicyField<StepRule>>& step_fields();    // below steps.NAME
 // looked at. Where answers go is decided by the gate, and --import only by whoever runs it
 // (ARCHITECTURE.md, decision 17).
 struct PolicyStep {
-  std::string_view name, command;  // "env_check", "env check"
+  std::string_view name, command;  // "env_check", "env check"; the latter's words go to the program
   StepRule Policy::*place;
   int timeout_s;
   std::vector<std::string> options;

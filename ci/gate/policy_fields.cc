@@ -34,6 +34,13 @@ const std::vector<PolicyField<Policy>>& policy_fields() {
        "modules and packages that must be installed; a missing one fails the run",
        "[torch, selective_scan_cuda]",
        &Policy::required},
+      {"record",
+       PolicyForm::Records,
+       {},
+       "environments that must still be what the record of env create or env sync says: one directory, a "
+       "list, or directories with the lock that each is made from (default: scankit.lock, if it exists)",
+       "[.venv, /opt/train]",
+       &Policy::records},
   };
   return fields;
 }
@@ -82,11 +89,12 @@ const std::vector<PolicyField<StepRule>>& step_fields() {
   return fields;
 }
 
-// The steps in the order in which they run: doctor comes first, because what it sees decides whether
-// validate has anything to do.
+// The steps in the order in which they run: records come first, because they take milliseconds; then
+// doctor, because what it sees decides whether validate has anything to do.
 const std::vector<PolicyStep>& policy_steps() {
   static const std::vector<PolicyStep> steps = {
       // The seconds are the default time limit.
+      {"record", "env check --record", &Policy::record, 60, {"--redact"}},
       {"doctor",
        "doctor",
        &Policy::doctor,
@@ -110,6 +118,16 @@ const std::vector<PolicyStep>& policy_steps() {
 
 namespace {
 using Json = nlohmann::ordered_json;
+
+// One directory, a list of them, or each with its lock; null is the lock of the current directory.
+Json records_json() {
+  const Json path{{"type", "string"}, {"minLength", 1}, {"pattern", "^(?!-)"}};
+  return Json::array({path,
+                      {{"type", "array"}, {"items", path}},
+                      {{"type", "object"},
+                       {"propertyNames", {{"minLength", 1}, {"pattern", "^(?!-)"}}},
+                       {"additionalProperties", {{"type", {"string", "null"}}, {"minLength", 1}}}}});
+}
 
 template <class Owner>
 Json form_json(const PolicyField<Owner>& field) {
@@ -139,6 +157,9 @@ Json form_json(const PolicyField<Owner>& field) {
       break;
     case PolicyForm::Names:
       json.update({{"type", "array"}, {"items", {{"type", "string"}, {"pattern", kNamePattern}}}});
+      break;
+    case PolicyForm::Records:
+      json["oneOf"] = records_json();
       break;
   }
   return json;

@@ -18,6 +18,7 @@ namespace {
 
 const std::string kGood = R"(schema: 1
 fail_on: warning
+record: [.venv]
 causes:
   several_copies: {severity: warning}
   glibc_too_old:
@@ -53,7 +54,8 @@ TEST(Policy, HoldsWhatTheFileSays) {
   EXPECT_EQ(policy->causes[0].severity, "warning");
   EXPECT_EQ(policy->causes[1].allowed_until, "2027-01-31");
   EXPECT_EQ(policy->causes[1].severity, "error");
-  EXPECT_EQ(policy->causes[1].line, 5U);
+  EXPECT_EQ(policy->causes[1].line, 6U);
+  EXPECT_EQ(policy->records[0].folder, ".venv");
   EXPECT_EQ(policy->causes[2].severity, "error");
   EXPECT_EQ(policy->doctor.timeout_s, 120);
   EXPECT_EQ(policy->doctor.args, (std::vector<std::string>{"--all", "--timeout=30"}));
@@ -165,6 +167,28 @@ TEST(Policy, SurvivesMutations) {
   }
   EXPECT_GT(taken, 0U);
   EXPECT_LT(taken, 4000U);
+}
+
+// One directory, a list, or each with the lock that it is made from.
+TEST(Policy, NamesEnvironmentsByTheirRecords) {
+  const auto records = [](const std::string& value) {
+    const auto policy = parse_policy("schema: 1\nrecord: " + value + "\n", "p.yaml");
+    EXPECT_TRUE(policy) << english(policy.error().message);
+    std::string text;
+    for (const RecordRule& rule : policy ? policy->records : std::vector<RecordRule>())
+      text += rule.folder + (rule.lock.empty() ? ";" : "=" + rule.lock + ";");
+    return text;
+  };
+  EXPECT_EQ(records(".venv"), ".venv;");
+  EXPECT_EQ(records("[.venv, /opt/train]"), ".venv;/opt/train;");
+  EXPECT_EQ(records("{/opt/train: locks/train.lock, .venv: }"), "/opt/train=locks/train.lock;.venv;");
+  expect_refused("schema: 1\nrecord:\n", "record: expected the directory of an environment, such as .venv");
+  expect_refused("schema: 1\nrecord: [--json]\n", "the directory of an environment");
+  expect_refused("schema: 1\nrecord: {.venv: [a]}\n", "record..venv: expected");
+  expect_refused("schema: 1\nrecord: [[.venv]]\n", "the directory of an environment");
+  expect_refused("schema: 1\nsteps: {record: {enabled: true}}\n",
+                 "it is enabled, and record names no environment");
+  EXPECT_EQ(refused("schema: 1\nrecord: .venv\nsteps: {record: {enabled: true, timeout: 5}}\n"), "taken");
 }
 
 // What the repository and the README hold is what the table says. SCANKIT_UPDATE_GOLDEN=1 writes the schema.

@@ -31,18 +31,49 @@ Outcome recorded_lock(const EnvironmentRecord& record, const std::string& lock_f
   return outcome;
 }
 
-Outcome recorded_files(const std::string& folder, const EnvironmentRecord& record) {
-  Outcome outcome = asked("record-files", message("Is every compiled file the one that was recorded?"));
+Finding changed_file(const RecordChange& change, const std::string& file) {
+  Finding finding;
+  finding.cause = Cause::DriftLockFile;
+  finding.summary = change.kind == RecordChange::Kind::FileMissing
+                        ? message("{} is missing, and {} lists it", change.name, file)
+                        : message("{} has another size or time than {} says", change.name, file);
+  return finding;
+}
+
+Finding changed_package(const RecordChange& change, const std::string& file) {
+  Finding finding;
+  finding.cause = change.kind == RecordChange::Kind::PackageAdded ? Cause::DriftLockPackageExtra
+                                                                  : Cause::DriftLockPackage;
+  const std::string& name = change.name;
+  if (change.kind == RecordChange::Kind::PackageAdded)
+    finding.summary = message("{} {} is installed but is not in {}", name, change.found, file);
+  else if (change.kind == RecordChange::Kind::PackageMissing)
+    finding.summary = message("{} records {} {}, which is not installed", file, name, change.recorded);
+  else if (change.kind == RecordChange::Kind::PackageReinstalled)
+    finding.summary = message("{} {} was installed again after {} was written", name, change.recorded, file);
+  else
+    finding.summary =
+        message("{} records {} {}, but {} is installed", file, name, change.recorded, change.found);
+  if (is_installers_own(name)) finding.circumstances = {Circumstance::InstallersOwnPackage};
+  return finding;
+}
+
+// Two questions: the compiled files, and the packages. A record without packages is of an older scankit.
+std::vector<Outcome> recorded_state(const std::string& folder, const EnvironmentRecord& record) {
+  Outcome files = asked("record-files", message("Is every compiled file the one that was recorded?"));
+  Outcome packages = asked("record-packages", message("Is every package the one that was recorded?"));
   const std::string file = path_join(folder, kRecordFile);
-  for (const std::string& path : changed_since(folder, record)) {
-    Finding finding;
-    finding.cause = Cause::DriftLockFile;
-    finding.subject = path;
-    finding.summary = message("{} has another size or time than {} says, or is missing", path, file);
+  if (record.packages.empty() && !record.content.empty())
+    left_out(packages, message("{} is of an older scankit, which did not record them", file));
+  for (const RecordChange& change : changes_since(folder, record)) {
+    const bool of_file =
+        change.kind == RecordChange::Kind::FileChanged || change.kind == RecordChange::Kind::FileMissing;
+    Finding finding = of_file ? changed_file(change, file) : changed_package(change, file);
+    finding.subject = change.name;
     finding.demanded_by = FileLine{file, 0};
-    drifted(outcome, std::move(finding));
+    drifted(of_file ? files : packages, std::move(finding));
   }
-  return outcome;
+  return {std::move(packages), std::move(files)};
 }
 
 }  // namespace
@@ -56,7 +87,7 @@ int run_env_check_record(const EnvCheckOptions& options) {
   Report report;
   report.asked = Asked::Drift;
   report.compared_with.emplace_back("record", path_join(options.record, kRecordFile));
-  report.outcomes.push_back(recorded_files(options.record, *record));
+  report.outcomes = recorded_state(options.record, *record);
   const std::string lock = options.lock.empty() && is_a_file(kLockFile) ? kLockFile : options.lock;
   if (!lock.empty()) {
     report.compared_with.emplace_back("lock", lock);

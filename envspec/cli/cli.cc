@@ -165,9 +165,11 @@ void add_diff(CLI::App& env, int& exit_status) {
   const auto options = std::make_shared<EnvDiffOptions>();
   CLI::App* command = env.add_subcommand(
       "diff",
-      say("compare any two of a spec, a lock, a snapshot and an environment (its Python or its directory)"));
+      say("compare any two of a spec, a lock, a record, a snapshot and an environment (its Python or its "
+          "directory)"));
   note(*command,
-       {.examples = {"scankit env diff scankit.lock .venv", "scankit env diff old.json new.json --json"},
+       {.examples = {"scankit env diff scankit.lock .venv", "scankit env diff old.json new.json --json",
+                     "scankit env diff .venv/.scankit/record.json .venv"},
         .statuses = {},
         .trailing = {}});
   command->add_option("a", options->left, say("left-hand side"))->required()->type_name("A");

@@ -94,8 +94,8 @@ int run_env_init(const EnvInitOptions& options) {
   return kExitClean;
 }
 
-// The files of an environment are hashed only if the other side is a lock, which has hashes to
-// compare them with.
+// The files of an environment are hashed only if the other side is a lock or a record, which have hashes
+// to compare them with.
 int run_env_diff(const EnvDiffOptions& options) {
   auto left = read_operand(options.left);
   auto right = left ? read_operand(options.right) : left;
@@ -103,8 +103,9 @@ int run_env_diff(const EnvDiffOptions& options) {
     cli::report_error(right.error());
     return kExitUsage;
   }
-  if (left->kind == "lock") put_files(*right, options.cache_dir);
-  if (right->kind == "lock") put_files(*left, options.cache_dir);
+  const auto has_hashes = [](const Side& side) { return side.kind == "lock" || side.kind == "record"; };
+  if (has_hashes(*left)) put_files(*right, options.cache_dir);
+  if (has_hashes(*right)) put_files(*left, options.cache_dir);
   auto all = differences(*left, *right);
   if (options.redact) redact(own_names(), *left, *right, all);
   if (options.json)

@@ -262,8 +262,8 @@ class Creation {
   // The record belongs to what is moved, so that it is there from the first moment.
   Result<void> finish() {
     SCANKIT_TRY(const Subject made, look());
+    SCANKIT_TRY(result_.rewritten, relocate(aside_.environment()));  // changes the times of some RECORDs
     SCANKIT_TRY(result_.record, make_record(*made.host, made.snapshot, plan_.lock));
-    SCANKIT_TRY(result_.rewritten, relocate(aside_.environment()));
     result_.record.lock_sha256 = hash_of(plan_.lock);
     result_.record.installer = installer::name_of(plan_.installer.kind);
     result_.record.proof = proof_;

@@ -155,6 +155,14 @@ struct RecordedFile {
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
 };
+// An installed package, by its directory of metadata. Installers write its RECORD last, and again only with
+// the package: the times of that one file tell of every installation.
+struct RecordedPackage {
+  std::string name, version;
+  std::string metadata;    // below site-packages: "numpy-2.1.0.dist-info"
+  std::uint64_t size = 0;  // of RECORD; 0 and 0: it has none
+  std::int64_t mtime_ns = 0;
+};
 // What was made, so that whoever comes later can tell by the times alone whether it is still that.
 struct EnvironmentRecord {
   std::string lock_sha256;  // hash_of() the lock
@@ -162,6 +170,7 @@ struct EnvironmentRecord {
   std::string site;                            // below the environment: "lib/python3.11/site-packages"
   std::map<std::string, std::string> content;  // by distribution: one hash of all its files
   std::vector<RecordedFile> libraries;         // every compiled file
+  std::vector<RecordedPackage> packages;       // empty in the records of scankits that did not note them
   std::vector<ProofStep> proof;
   std::string signature() const;  // one hash of the content and of the libraries
 };
@@ -170,9 +179,25 @@ std::string hash_of(const EnvironmentLock& lock);
 Result<EnvironmentRecord> make_record(const Host& host, const Snapshot& snapshot,
                                       const EnvironmentLock& lock);
 std::string record_to_json(const EnvironmentRecord& record);
+// `path`: as messages call it.
+Result<EnvironmentRecord> record_from_json(const std::string& text, const std::string& path);
 Result<EnvironmentRecord> read_record(const std::string& environment);
-// Paths whose size or time is another one, or that are missing. No file is read.
-std::vector<std::string> changed_since(const std::string& environment, const EnvironmentRecord& record);
+
+// How an environment differs from its record. No file is read: sizes, times and one list of site-packages.
+struct RecordChange {
+  enum class Kind {
+    FileChanged,
+    FileMissing,
+    PackageChanged,
+    PackageMissing,
+    PackageAdded,
+    PackageReinstalled
+  };
+  Kind kind{};
+  std::string name;             // a path below site-packages, or a package
+  std::string recorded, found;  // versions; "" where there is none
+};
+std::vector<RecordChange> changes_since(const std::string& environment, const EnvironmentRecord& record);
 
 // 6. The two commands ---------------------------------------------------------------------------------------
 

@@ -128,9 +128,12 @@ TEST_F(CreateTest, ARecordTellsWhatChangedAndWasNotEdited) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->signature(), record.signature());
   EXPECT_EQ(read->proof.front().detail.english(), "no GPU found");
-  EXPECT_TRUE(changed_since(at("env"), *read).empty());
+  EXPECT_TRUE(changes_since(at("env"), *read).empty());
   put(at("env/site/a.so"), "12345");
-  EXPECT_EQ(changed_since(at("env"), *read), std::vector<std::string>{"a.so"});
+  const auto changes = changes_since(at("env"), *read);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].kind, RecordChange::Kind::FileChanged);
+  EXPECT_EQ(changes[0].name, "a.so");
 
   std::string edited = record_to_json(record);
   edited.replace(edited.find(record.content["a"]), 4, "0000");
@@ -143,6 +146,40 @@ TEST_F(CreateTest, ARecordTellsWhatChangedAndWasNotEdited) {
     put(path_join(at("env"), kRecordFile), text);
     EXPECT_EQ(read_record(at("env")).error().code, Errc::Malformed) << text;
   }
+}
+
+// Each way in which packages change, by the names and times of their metadata alone.
+TEST_F(CreateTest, ARecordNamesThePackagesThatChanged) {
+  EnvironmentRecord record;
+  record.site = "site";
+  for (const std::string name : {"kept", "again", "newer", "gone"}) {
+    const std::string metadata = name + "-1.0.dist-info", file = at("env/site/" + metadata + "/RECORD");
+    put(file, name);
+    const auto info = make_real_host()->stat(file);
+    record.packages.push_back({name, "1.0", metadata, info->size, info->mtime_ns});
+  }
+  put(path_join(at("env"), kRecordFile), record_to_json(record));
+  const auto read = read_record(at("env"));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(changes_since(at("env"), *read).empty());
+
+  namespace fs = std::filesystem;
+  fs::last_write_time(at("env/site/again-1.0.dist-info/RECORD"), fs::file_time_type::clock::now());
+  fs::rename(at("env/site/newer-1.0.dist-info"), at("env/site/newer-2.0.dist-info"));
+  fs::remove_all(at("env/site/gone-1.0.dist-info"));
+  put(at("env/site/Fresh_One-0.1-py3.11.egg-info/PKG-INFO"), "");
+  using Kind = RecordChange::Kind;
+  std::map<std::string, std::pair<Kind, std::string>> found;
+  for (const RecordChange& one : changes_since(at("env"), *read)) found[one.name] = {one.kind, one.found};
+  const std::map<std::string, std::pair<Kind, std::string>> expected = {
+      {"again", {Kind::PackageReinstalled, "1.0"}},
+      {"newer", {Kind::PackageChanged, "2.0"}},
+      {"gone", {Kind::PackageMissing, ""}},
+      {"fresh-one", {Kind::PackageAdded, "0.1"}}};
+  EXPECT_EQ(found, expected);
+  record.packages[0].metadata = "../other";
+  put(path_join(at("env"), kRecordFile), record_to_json(record));
+  EXPECT_EQ(read_record(at("env")).error().code, Errc::Malformed);
 }
 
 TEST_F(CreateTest, OnlyAnEmptyPlaceIsTaken) {

@@ -44,6 +44,18 @@ std::int64_t mtime_of(const std::string& path) {
                                           : 0;
 }
 
+RecordedPackage recorded_package(const Distribution& distribution) {
+  RecordedPackage package{.name = normalized_name(distribution.name),
+                          .version = distribution.version,
+                          .metadata = path_basename(distribution.path)};
+  struct stat info {};
+  const std::string file = path_join(distribution.path, "RECORD");
+  if (::stat(file.c_str(), &info) != 0) return package;
+  package.size = static_cast<std::uint64_t>(info.st_size);
+  package.mtime_ns = mtime_of(file);
+  return package;
+}
+
 // A number that a stranger's file may have got wrong.
 template <typename Number>
 Number number_in(const RecordJson& json, const char* key) {
@@ -81,6 +93,7 @@ Result<EnvironmentRecord> make_record(const Host& host, const Snapshot& snapshot
     progress.count(done++, snapshot.distributions.value.size());
     SCANKIT_TRY(std::string hash, content_hash(host, one, nothing_kept));
     record.content[normalized_name(one.name)] = std::move(hash);
+    record.packages.push_back(recorded_package(one));
     if (record.site.empty()) record.site = path_dirname(one.path).substr(python.prefix.size() + 1);
   }
   for (const LockedLibrary& one : lock.libraries)
@@ -99,6 +112,13 @@ std::string record_to_json(const EnvironmentRecord& record) {
                   {"site", record.site},
                   {"signature", record.signature()},
                   {"content", record.content}};
+  json["packages"] = RecordJson::array();
+  for (const RecordedPackage& one : record.packages)
+    json["packages"].push_back({{"name", one.name},
+                                {"version", one.version},
+                                {"metadata", one.metadata},
+                                {"size", one.size},
+                                {"mtime_ns", one.mtime_ns}});
   json["proof"] = RecordJson::array();
   for (const ProofStep& step : record.proof)
     json["proof"].push_back({{"what", step.what}, {"state", step.state}, {"detail", english(step.detail)}});
@@ -111,7 +131,15 @@ std::string record_to_json(const EnvironmentRecord& record) {
 
 Result<EnvironmentRecord> read_record(const std::string& environment) {
   const std::string path = path_join(environment, kRecordFile);
-  SCANKIT_TRY(const std::string text, read_whole_file(path, kMostRecordBytes));
+  auto text = read_whole_file(path, kMostRecordBytes);
+  if (!text && text.error().code == Errc::NotFound)
+    return Error{Errc::NotFound, message("{} has no record: {} does not exist", environment, path),
+                 message("scankit env create and scankit env sync write it")};
+  if (!text) return text.error();
+  return record_from_json(*text, path);
+}
+
+Result<EnvironmentRecord> record_from_json(const std::string& text, const std::string& path) {
   const auto parsed = parse_bounded_json(text);
   if (!parsed || !parsed->is_object()) return malformed(path);
   const RecordJson json = *parsed;
@@ -132,24 +160,16 @@ Result<EnvironmentRecord> read_record(const std::string& environment) {
     record.libraries.push_back({json_text(one, "path"), json_text(one, "sha256"),
                                 number_in<std::uint64_t>(one, "size"),
                                 number_in<std::int64_t>(one, "mtime_ns")});
+  for (const RecordJson& one : json.value("packages", RecordJson::array()))
+    record.packages.push_back({json_text(one, "name"), json_text(one, "version"), json_text(one, "metadata"),
+                               number_in<std::uint64_t>(one, "size"),
+                               number_in<std::int64_t>(one, "mtime_ns")});
+  for (const RecordedPackage& one : record.packages)
+    if (!is_inner_path(one.metadata) || one.metadata.find('/') != std::string::npos) return malformed(path);
   for (const RecordedFile& one : record.libraries)
     if (!is_inner_path(one.path) || !is_inner_path(record.site)) return malformed(path);
   if (record.signature() != json_text(json, "signature")) return malformed(path);
   return record;
-}
-
-std::vector<std::string> changed_since(const std::string& environment, const EnvironmentRecord& record) {
-  std::vector<std::string> changed;
-  const std::string site = path_join(environment, record.site);
-  constexpr std::int64_t kNano = 1'000'000'000;
-  for (const RecordedFile& one : record.libraries) {
-    struct stat info {};
-    const bool same = ::stat(path_join(site, one.path).c_str(), &info) == 0 &&
-                      static_cast<std::uint64_t>(info.st_size) == one.size &&
-                      std::int64_t{info.st_mtim.tv_sec} * kNano + info.st_mtim.tv_nsec == one.mtime_ns;
-    if (!same) changed.push_back(one.path);
-  }
-  return changed;
 }
 
 }  // namespace scankit::envspec

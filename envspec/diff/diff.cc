@@ -41,10 +41,17 @@ std::optional<bool> agree(const DiffOperand& a, const DiffOperand& b) {
 }
 
 // Whether a field that only the other side has is a difference, because this side would have it too. Specs
-// never say what is absent, and locks have no fields of extensions.
+// never say what is absent, locks have no fields of extensions, and records nothing of the machine. The
+// content of packages is in records alone.
 bool tells_of(const Side& side, const std::string& field) {
-  return side.kind != "spec" && (side.tells_files || !field.starts_with("files.")) &&
-         (side.kind != "lock" || !field.starts_with("extensions."));
+  const bool of_files = field.starts_with("files."), of_packages = field.starts_with("packages.");
+  if (side.kind == "spec" || (of_files && !side.tells_files) || (of_packages && !side.tells_packages))
+    return false;
+  if (side.kind == "record")
+    return of_files || of_packages || field.starts_with("content.") || field == "python.version" ||
+           field == "torch.version";
+  if (field.starts_with("content.")) return false;
+  return side.kind != "lock" || !field.starts_with("extensions.");
 }
 
 }  // namespace

@@ -9,10 +9,11 @@
 #include "doctor/base/result.h"
 #include "doctor/model/redact.h"
 #include "envspec/check/check.h"
+#include "envspec/create/create.h"
 #include "envspec/lock/lock.h"
 #include "envspec/spec/spec.h"
 
-// The sides of `scankit env diff`: a spec, a lock, a stored snapshot or an environment, as values
+// The sides of `scankit env diff`: a spec, a lock, a record, a stored snapshot or an environment, as values
 // with common names.
 
 namespace scankit::envspec {
@@ -26,15 +27,18 @@ struct DiffOperand {
 };
 struct Side {
   std::string name;                              // as the user named it
-  std::string kind;                              // "spec", "lock", "snapshot", "environment"
+  std::string kind;                              // "spec", "lock", "record", "snapshot", "environment"
   std::set<std::string> looked_for, extensions;  // modules; `extensions` are here, or demanded
   std::map<std::string, DiffOperand> values;     // by name: "torch.version", "packages.numpy"
   bool tells_files = false;                      // every compiled file is among the values: "files.a/b.so"
+  bool tells_packages = true;                    // every package is among the values: "packages.numpy"
   std::shared_ptr<const Subject> here;           // of an environment: whose files may be read
 };
 
 Side operand_of_spec(const Spec& spec);
 Side operand_of_lock(const EnvironmentLock& lock);
+// What `env create` or `env sync` made: versions, content and compiled files, nothing of the machine.
+Side operand_of_record(const EnvironmentRecord& record);
 Side operand_of_facts(const EnvironmentFacts& facts);
 
 // Told apart by what it is: a folder or a program is an environment, a file its content tells.

@@ -17,7 +17,7 @@
 #include "envspec/lock/hash_files.h"
 #include "envspec/lock/install_metadata.h"
 
-// Brings the four kinds of operands under common names, and reads environments for all commands
+// Brings the five kinds of operands under common names, and reads environments for all commands
 // of `scankit env` (look_at() at the end). The names are those of the spec's fields where a spec
 // has the field.
 namespace scankit::envspec {
@@ -107,6 +107,19 @@ Side operand_of_lock(const EnvironmentLock& lock) {
   return side;
 }
 
+Side operand_of_record(const EnvironmentRecord& record) {
+  Side side;
+  side.kind = "record";
+  put(side, "python.version", record.python);
+  put(side, "torch.version", record.torch);
+  for (const RecordedPackage& one : record.packages) put(side, "packages." + one.name, one.version);
+  for (const auto& [name, hash] : record.content) put(side, "content." + name, hash);
+  for (const RecordedFile& one : record.libraries) put(side, "files." + one.path, one.sha256);
+  side.tells_files = true;
+  side.tells_packages = !record.packages.empty() || record.content.empty();
+  return side;
+}
+
 Side operand_of_facts(const EnvironmentFacts& facts) {
   Side side;
   put(side, "driver", facts.driver);
@@ -158,7 +171,17 @@ bool is_lock(const std::string& text) {
   return value != std::string::npos && text[value] == '"';
 }
 
+// A record's schema is a number like that of a snapshot, which has no such key near its begin.
+bool is_record(const std::string& text) {
+  constexpr std::size_t kHead = 1024;
+  return text.substr(0, kHead).find("\"lock_sha256\"") != std::string::npos;
+}
+
 Result<Side> of_json(const std::string& text, const std::string& path) {
+  if (is_record(text)) {
+    SCANKIT_TRY(const EnvironmentRecord read, record_from_json(text, path));
+    return operand_of_record(read);
+  }
   if (is_lock(text)) {
     SCANKIT_TRY(const EnvironmentLock read, lock_from_json(text, path));
     return operand_of_lock(read);
@@ -166,7 +189,7 @@ Result<Side> of_json(const std::string& text, const std::string& path) {
   auto snapshot = snapshot_from_json(text);
   if (!snapshot)
     return Error{snapshot.error().code,
-                 message("{} is neither a lock nor a snapshot: {}", path, snapshot.error().message),
+                 message("{} is neither a lock, a record nor a snapshot: {}", path, snapshot.error().message),
                  message("make one with scankit env lock or scankit snapshot")};
   Side side = operand_of_facts(facts_of(*snapshot));
   side.kind = "snapshot";
@@ -191,7 +214,7 @@ Result<Side> read_operand(const std::string& path) {
   const auto info = make_real_host()->stat(place);
   if (!info)
     return Error{Errc::NotFound, message("{} does not exist", path),
-                 message("give a spec, a lock, a snapshot, a Python or its directory")};
+                 message("give a spec, a lock, a record, a snapshot, a Python or its directory")};
   constexpr unsigned kExecutable = 0111;
   // A program is taken for a Python, a directory for a virtual environment or a prefix.
   const bool environment = info->kind == FileKind::Directory ||

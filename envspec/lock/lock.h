@@ -176,6 +176,8 @@ bool fact_is_known(Outcome& outcome, ProbeState state, const Message& why);
 // Packages that environments bring along, such as pip and setuptools: another version of them changes
 // no result, so that their drift is only a note.
 bool is_installers_own(const std::string& distribution);
+// scankit itself may be installed in the environment and is no drift.
+inline constexpr const char* kOurselves = "scankit";
 
 struct LockCheckOptions {
   std::string lock;       // the file

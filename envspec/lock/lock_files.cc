@@ -17,9 +17,6 @@
 namespace scankit::envspec {
 namespace {
 
-// scankit itself may be installed in the environment and is no drift.
-constexpr const char* kOurselves = "scankit";
-
 // Modules that scankit built ("scankit-selective-scan-cuda") are on no index: scankit
 // builds them again.
 std::vector<Fix> install(const LockedDistribution& locked) {
