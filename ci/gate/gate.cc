@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "builder/fix/transaction.h"
+#include "doctor/base/date.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
@@ -243,7 +244,7 @@ class Gate {
   const GateOptions& options_;
   Policy policy_;
   std::string policy_text_;
-  std::string today_ = today_utc();
+  std::string today_ = date_utc(seconds_now());  // in UTC: a gate opens and closes everywhere at once
   std::optional<Clock::time_point> deadline_;
   bool allow_empty_ = false;
   std::vector<StepRun> runs_;

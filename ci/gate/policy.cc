@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ci/gate/policy.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 
+#include "doctor/base/date.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -244,30 +242,6 @@ class Reader {
 };
 
 }  // namespace
-
-bool is_date(std::string_view text) {
-  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
-  const auto part = [&](std::size_t at, std::size_t length) {
-    int number = -1;
-    const char* end = text.data() + at + length;
-    const auto parsed = std::from_chars(text.data() + at, end, number);
-    return parsed.ec == std::errc() && parsed.ptr == end ? number : -1;
-  };
-  const int month = part(5, 2), day = part(8, 2);
-  if (part(0, 4) < 0 || month < 0 || day < 0) return false;
-  return std::chrono::year_month_day(std::chrono::year(part(0, 4)),
-                                     std::chrono::month(static_cast<unsigned>(month)),
-                                     std::chrono::day(static_cast<unsigned>(day)))
-      .ok();
-}
-
-// Date only; is_open() compares it as text.
-std::string today_utc() {
-  const std::chrono::year_month_day day(
-      std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
-  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()), static_cast<unsigned>(day.month()),
-                     static_cast<unsigned>(day.day()));
-}
 
 Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   auto root = envspec::parse_yaml(text, name);

@@ -55,11 +55,6 @@ struct Policy {
 Result<Policy> parse_policy(std::string_view text, const std::string& name);
 Result<Policy> read_policy(const std::string& path);
 
-// "2027-01-31", of a day that exists.
-bool is_date(std::string_view text);
-// In UTC, so that a gate opens and closes everywhere at once.
-std::string today_utc();
-
 // Gives every finding of the outcomes the severity that the policy wants; what follows from an allowed
 // cause is allowed with it. `today`: "2026-11-22". Adds the outcome about allowances that have ended.
 void apply_policy(const Policy& policy, const std::string& today, Report& report);

@@ -9,6 +9,7 @@
 #include <random>
 #include <regex>
 
+#include "doctor/base/date.h"
 #include "doctor/base/files.h"
 #include "doctor/base/mutate_test.h"
 #include "envspec/spec/fields.h"
@@ -128,7 +129,6 @@ TEST(Policy, WantsADayThatExistsAndAReason) {
   expect_refused("schema: 1\ncauses:\n  glibc_too_old: {reason: x}\n", "reason belongs to allowed_until,");
   expect_refused(with("2027-01-01", ", reason: \"\""), "one value such as");
   expect_refused(with("2027-01-01", ", reason: " + std::string(600, 'x')), "longer than 500 bytes");
-  EXPECT_TRUE(is_date(today_utc()));
 }
 
 TEST(Policy, RefusesBombsQuickly) {

@@ -131,13 +131,15 @@ void add_check(CLI::App& env, int& exit_status) {
   const auto options = std::make_shared<EnvCheckOptions>();
   CLI::App* command =
       env.add_subcommand("check", say("report how an environment differs from its spec and its lock"));
-  note(*command, {.examples = {"scankit env check", "scankit env check --spec envs/train.yaml --json",
-                               "scankit env check --record .venv --lock scankit.lock"},
-                  .statuses = {{kExitClean, say("no drift")},
-                               {kExitUsage, say("usage error")},
-                               {kExitInconclusive, say("inconclusive")},
-                               {kExitDrift, say("drift")}},
-                  .trailing = {}});
+  note(*command,
+       {.examples = {"scankit env check", "scankit env check --spec envs/train.yaml --json",
+                     "scankit env check --record .venv --lock scankit.lock",
+                     "scankit env check --since 2026-11-20", "scankit env check --since scankit.lock"},
+        .statuses = {{kExitClean, say("no drift")},
+                     {kExitUsage, say("usage error")},
+                     {kExitInconclusive, say("inconclusive")},
+                     {kExitDrift, say("drift")}},
+        .trailing = {}});
   begin_group(*command, group_of_input());
   add_subject_options(*command, options->subject);
   command->add_option("--spec", options->spec, say("the spec [default: scankit.yaml]"))->type_name("FILE");
@@ -151,13 +153,24 @@ void add_check(CLI::App& env, int& exit_status) {
       ->excludes("--root")
       ->excludes("--from")
       ->excludes("--spec");
+  command
+      ->add_option("--since", options->since,
+                   say("tell what changed since a date (UTC), an age such as 7d, or a lock, spec, record or "
+                       "snapshot, and by which command or commit, where that is recorded"))
+      ->type_name("DATE|FILE")
+      ->excludes("--record")
+      ->excludes("--from");
   add_cache(*command, options->cache_dir);
   begin_group(*command, group_of_output());
   add_redact(*command, options->redact);
   cli::add_show_options(*command, options->show, kExitDrift);
   command->callback([options, &exit_status] {
     cli::check_show_options(options->show);
-    exit_status = options->record.empty() ? run_env_check(*options) : run_env_check_record(*options);
+    if (!options->since.empty() && (options->redact || !options->show.reports.empty()))
+      throw CLI::ValidationError(say("--since prints text or --json only, without --redact and --report"));
+    exit_status = !options->since.empty()   ? run_env_check_since(*options)
+                  : options->record.empty() ? run_env_check(*options)
+                                            : run_env_check_record(*options);
   });
 }
 

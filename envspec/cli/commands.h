@@ -44,6 +44,7 @@ struct EnvCheckOptions {
   std::string spec;    // "": ./scankit.yaml
   std::string lock;    // "": ./scankit.lock, where it is there
   std::string record;  // of an environment that `env create` made: only sizes and times are compared
+  std::string since;   // a date, an age or a file: what changed from then on, and by what
   std::string cache_dir;
   bool redact = false;
   cli::ShowOptions show;
@@ -121,5 +122,7 @@ int run_env_sync(const EnvSyncOptions& options);
 void add_create_commands(CLI::App& env, int& exit_status);
 // `env check --record DIR`: the environment against the record that `env create` or `env sync` left in it.
 int run_env_check_record(const EnvCheckOptions& options);
+// `env check --since DATE|FILE`: which command or commit changed what.
+int run_env_check_since(const EnvCheckOptions& options);
 
 }  // namespace scankit::envspec

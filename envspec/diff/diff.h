@@ -44,6 +44,9 @@ Side operand_of_facts(const EnvironmentFacts& facts);
 // Told apart by what it is: a folder or a program is an environment, a file its content tells.
 Result<Side> read_operand(const std::string& path);
 
+// The same of a file's content.
+Result<Side> operand_of_text(const std::string& text, const std::string& path);
+
 // Of an environment: the hashes of its compiled files, as a lock has them. Those that `env lock` and `env
 // check` have kept are not read again. `cache_dir`: "" for the user's.
 void put_files(Side& side, const std::string& cache_dir);

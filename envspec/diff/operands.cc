@@ -196,15 +196,23 @@ Result<Side> of_json(const std::string& text, const std::string& path) {
   return side;
 }
 
+}  // namespace
+
 // JSON starts with a brace; anything else is taken for the YAML of a spec, whose parser says
 // what is wrong.
-Result<Side> of_file(const std::string& path) {
-  SCANKIT_TRY(const std::string text, read_whole_file(path, kOperandLimit, Accept::FilesAndPipes));
+Result<Side> operand_of_text(const std::string& text, const std::string& path) {
   const auto start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string::npos && text[start] == '{';
   if (json) return of_json(text, path);
   SCANKIT_TRY(const Spec spec, parse_spec(text, path));
   return operand_of_spec(spec);
+}
+
+namespace {
+
+Result<Side> of_file(const std::string& path) {
+  SCANKIT_TRY(const std::string text, read_whole_file(path, kOperandLimit, Accept::FilesAndPipes));
+  return operand_of_text(text, path);
 }
 
 }  // namespace

@@ -110,6 +110,8 @@ DirectUrl direct_url(const Host& host, const Distribution& distribution) {
     direct.sha256 = hash_in(*archive);
     direct.file_name = file_name_of(url);
   }
+  if (const auto vcs = json.find("vcs_info"); vcs != json.end() && vcs->is_object())
+    direct.commit = printable(json_text(*vcs, "commit_id"));
   if (!direct.local) direct.url = plain_url(url);
   return direct;
 }

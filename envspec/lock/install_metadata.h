@@ -35,6 +35,7 @@ struct DirectUrl {
   std::string url;        // without a user's name and password; "" for a local one
   std::string file_name;  // of an archive
   std::string sha256;     // "" where the installer did not write it down
+  std::string commit;     // of a repository
 };
 DirectUrl direct_url(const Host& host, const Distribution& distribution);
 

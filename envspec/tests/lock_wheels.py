@@ -9,10 +9,11 @@ import os
 import zipfile
 
 
-def wheel(folder, name, version, tag, files):
+def wheel(folder, name, version, tag, files, requires=()):
     info = "%s-%s.dist-info" % (name, version)
     files = dict(files)
-    files[info + "/METADATA"] = ("Metadata-Version: 2.1\nName: %s\nVersion: %s\n" % (name, version)).encode()
+    needs = "".join("Requires-Dist: %s\n" % need for need in requires)
+    files[info + "/METADATA"] = ("Metadata-Version: 2.1\nName: %s\nVersion: %s\n%s" % (name, version, needs)).encode()
     files[info + "/WHEEL"] = ("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: %s\n" % tag).encode()
     record = ""
     for path, data in files.items():
