@@ -119,6 +119,26 @@ TreeList changed(const TreeList& before, const TreeList& now) {
   return after;
 }
 
+// The next save_tree() copies these files, and when its copy is put back the file has another inode: only its
+// bytes show then that it is still what the installer left. Files that are linked keep their inode.
+void note_hashes(const std::string& root, TreeList& after) {
+  for (auto& [path, entry] : after)
+    if (entry.kind == Kind::File && rewritten_in_place(path, entry))
+      if (auto hash = sha256_file(path_join(root, path))) entry.sha256 = *std::move(hash);
+}
+
+// Whether the file is what the installer left under that name.
+bool is_as_noted(const std::string& file, const TreeEntry& noted) {
+  struct stat info;
+  const bool there = ::lstat(file.c_str(), &info) == 0;
+  if (noted.kind == Kind::Gone || !there) return noted.kind == Kind::Gone && !there;
+  const TreeEntry now = entry_of(info);
+  if (now.kind != noted.kind || now.size != noted.size) return false;
+  if (now.inode == noted.inode && now.mtime_ns == noted.mtime_ns) return true;
+  const auto hash = noted.sha256.empty() ? Result<std::string>("") : sha256_file(file);
+  return hash && !hash->empty() && *hash == noted.sha256;
+}
+
 // Whether the file was written into: its backup is a name of the same file, so the old bytes are gone.
 bool lost(const TreeEntry& old, const TreeEntry& now) {
   return old.kind == Kind::File && now.kind == Kind::File && !old.copied && old.inode == now.inode;
@@ -228,7 +248,8 @@ Result<void> save_tree(const std::string& root, const std::string& copy) {
 Result<TreeChanges> note_changes(const std::string& root, const std::string& copy) {
   SCANKIT_TRY(const TreeList before, read_tree_list(before_of(copy)));
   SCANKIT_TRY(const TreeList now, list_tree(root));
-  const TreeList after = changed(before, now);
+  TreeList after = changed(before, now);
+  note_hashes(root, after);
   SCANKIT_CHECK(write_tree_list(after_of(copy), after));
   return sorted_out(before, after);
 }
@@ -278,9 +299,7 @@ Result<void> can_restore_tree(const std::string& root, const std::string& copy,
   for (const auto& [path, entry] : after) {
     const std::string full = path_join(root, path);
     if (entry.kind == Kind::Folder || ours.count(full) != 0) continue;
-    struct stat info;
-    const bool there = ::lstat(full.c_str(), &info) == 0;
-    if (entry.kind == Kind::Gone ? there : !there || entry_of(info) != entry)
+    if (!is_as_noted(full, entry))
       return Error{Errc::Conflict, message("{} was changed after the installer wrote it", full),
                    message("the packages were changed since: restore them with their installer")};
   }

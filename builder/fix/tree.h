@@ -22,8 +22,8 @@ struct TreeEntry {
   enum class Kind { File, Link, Folder, Gone } kind = Kind::File;
   std::uint64_t inode = 0, size = 0;
   std::int64_t mtime_ns = 0;
-  bool copied = false;  // the backup has its bytes, not its inode
-  bool operator==(const TreeEntry&) const = default;
+  bool copied = false;      // the backup has its bytes, not its inode
+  std::string sha256 = {};  // of a changed file whose old state would be copied, "" otherwise
 };
 using TreeList = std::map<std::string, TreeEntry>;  // by the path below the root
 

@@ -114,7 +114,8 @@ Result<void> write_tree_list(const std::string& path, const TreeList& list) {
   std::ostringstream text;
   for (const auto& [name, entry] : list)
     text << static_cast<int>(entry.kind) << ' ' << entry.inode << ' ' << entry.size << ' ' << entry.mtime_ns
-         << ' ' << entry.copied << ' ' << escaped(name) << '\n';
+         << ' ' << entry.copied << ' ' << escaped(name) << (entry.sha256.empty() ? "" : " ") << entry.sha256
+         << '\n';
   return write_file_atomically(path, text.str());
 }
 
@@ -130,6 +131,7 @@ Result<TreeList> read_tree_list(const std::string& path) {
     std::string name;
     const bool whole =
         !!(fields >> kind >> entry.inode >> entry.size >> entry.mtime_ns >> entry.copied >> name);
+    fields >> entry.sha256;  // lists of earlier releases end with the name
     name = unescaped(name);
     if (!whole || !is_below(name) || kind < 0 || kind > static_cast<int>(TreeEntry::Kind::Gone))
       return Error{Errc::Malformed, message("{} is not a list written by this scankit", path), ""};

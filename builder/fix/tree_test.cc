@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder/fix/tree.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -58,6 +59,36 @@ TEST(AfterAnInstaller, RestoreRefusesWherePackagesWereChangedSince) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("was changed after the installer wrote it"), std::string::npos) << refused.err;
   EXPECT_EQ(env.tree().at("package/__init__.py"), "3, by the user");
+}
+
+// pip writes the records of a package into copies, so that each restore gives them another inode.
+TEST(AfterAnInstaller, TwoRepairsOfOnePackageAreBothTakenBack) {
+  Environment env(false);
+  const Tree first = env.tree();
+  ASSERT_EQ(env.run("install").exit_code, 0);
+  const Tree second = env.tree();
+  ASSERT_EQ(env.run("repeat").exit_code, 0);
+  ASSERT_NE(env.tree(), second);
+  ASSERT_EQ(env.run("restore").exit_code, 0);
+  EXPECT_EQ(env.tree(), second);
+  const auto last = env.run("restore");
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_EQ(env.tree(), first);
+}
+
+// Of the same size and, as archives with one date for all files make it, of the same time.
+TEST(AfterAnInstaller, ARecordWithOtherBytesIsAChange) {
+  Environment env(false);
+  ASSERT_EQ(env.run("install").exit_code, 0);
+  const std::string record = env.site() + "/package-2.dist-info/RECORD";
+  struct stat info;
+  ASSERT_EQ(::lstat(record.c_str(), &info), 0);
+  env.put("another", "3");
+  std::filesystem::rename(env.site() + "/another", record);
+  const timespec times[] = {info.st_atim, info.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, record.c_str(), times, 0), 0);
+  EXPECT_EQ(env.run("restore").exit_code, 1);
+  EXPECT_EQ(env.tree().at("package-2.dist-info/RECORD"), "3");
 }
 
 // A second fix in the meantime, a later pip: nothing that was there when the killed one is undone gets lost.

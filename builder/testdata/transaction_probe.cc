@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one real transaction in a small folder, so that a test can kill it at every system call:
-//   transaction_probe fix|install|restore|recover BASE
+//   transaction_probe fix|install|repeat|restore|recover BASE
 // BASE/site is the import folder. `fix` puts ours.abi3.so and a folder ours.dist-info there, in place of an
 // older ours.abi3.so where there is one, and saves ours.cpython.so, which would win. `install` lets an
 // installer change the folder before that: it exchanges a package, takes files away and brings others.
+// `repeat` lets an installer install the exchanged package once more, as a second repair of it does.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -51,26 +52,53 @@ Result<void> installer(const std::string& site) {
   return {};
 }
 
-Result<void> install(const fix::StateFolder& state, const std::string& site) {
-  fix::Journal journal;
-  SCANKIT_TRY(journal.id, state.next_id());
-  journal.module = "ours";
+// What pip does when the same release is installed again: every file is written anew.
+Result<void> reinstaller(const std::string& site) {
+  for (const char* file : {"/package/__init__.py", "/package-2.dist-info/RECORD"})
+    SCANKIT_CHECK(write_file_atomically(site + file, "2, again"));
+  return {};
+}
+
+// A repair that leaves the folder to `program`, and then places and saves what is in `operations`.
+Result<void> leave_to(const fix::StateFolder& state, const fix::Journal& journal, const std::string& site,
+                      Result<void> (*program)(const std::string&),
+                      const std::vector<fix::Operation>& operations) {
   const std::string staging = state.staging(journal.id), backup = state.backup(journal.id);
   SCANKIT_CHECK(make_directories(backup));
   SCANKIT_CHECK(fix::save_tree(site, staging + "/tree"));
-  SCANKIT_CHECK(write_file_atomically(staging + "/ours.abi3.so", "new"));
   fix::Transaction transaction(state, journal);
   Result<void> done =
       transaction.apply({{fix::Operation::Kind::Tree, site, staging + "/tree", backup + "/tree", ""}});
-  if (done) done = installer(site);
+  if (done) done = program(site);
   if (done) done = transaction.note_ends();
-  if (done)
-    done = transaction.apply(
-        {{fix::Operation::Kind::Place, site + "/ours.abi3.so", staging + "/ours.abi3.so", "",
-          sha256_hex("new")},
-         {fix::Operation::Kind::Save, site + "/ours.cpython.so", "", backup + "/ours.cpython.so", ""}});
+  if (done && !operations.empty()) done = transaction.apply(operations);
   if (done) done = transaction.commit();
   return done ? done : transaction.roll_back(done.error());
+}
+
+Result<fix::Journal> new_journal(const fix::StateFolder& state) {
+  fix::Journal journal;
+  SCANKIT_TRY(journal.id, state.next_id());
+  journal.run = journal.id;
+  journal.module = "ours";
+  return journal;
+}
+
+Result<void> install(const fix::StateFolder& state, const std::string& site) {
+  SCANKIT_TRY(const fix::Journal journal, new_journal(state));
+  const std::string staging = state.staging(journal.id), backup = state.backup(journal.id);
+  SCANKIT_CHECK(make_directories(staging));
+  SCANKIT_CHECK(write_file_atomically(staging + "/ours.abi3.so", "new"));
+  return leave_to(
+      state, journal, site, installer,
+      {{fix::Operation::Kind::Place, site + "/ours.abi3.so", staging + "/ours.abi3.so", "",
+        sha256_hex("new")},
+       {fix::Operation::Kind::Save, site + "/ours.cpython.so", "", backup + "/ours.cpython.so", ""}});
+}
+
+Result<void> repeat(const fix::StateFolder& state, const std::string& site) {
+  SCANKIT_TRY(const fix::Journal journal, new_journal(state));
+  return leave_to(state, journal, site, reinstaller, {});
 }
 
 Result<void> run(const std::string& verb, const std::string& base) {
@@ -81,6 +109,7 @@ Result<void> run(const std::string& verb, const std::string& base) {
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());
   if (verb == "fix") return fix(state, base + "/site");
   if (verb == "install") return install(state, base + "/site");
+  if (verb == "repeat") return repeat(state, base + "/site");
   if (verb == "restore") {
     SCANKIT_TRY(const fix::Journal undone, fix::undo_last(state));
     std::printf("undone %s\n", undone.id.c_str());
