@@ -46,6 +46,7 @@ Message filled(const std::string& text, const Captures& captures) {
 // Takes the log line by line. Each line is matched once, against all rules together.
 struct Explainer::State {
   LineCutter cutter{[this](std::uint64_t line, const std::string& text) { take(line, text); }};
+  std::string plain;  // the line, as rules read it
   std::deque<std::string> before;
   Tracebacks tracebacks;
   LogState seen;
@@ -57,13 +58,14 @@ struct Explainer::State {
 
   void take(std::uint64_t line, const std::string& text) {
     if (text.empty()) return;
-    const std::string plain = matcher().as_rules_read(text);
+    matcher().as_rules_read(text, plain);
     tracebacks.line(line, plain);
     keep_prompts(text);
     bool explained = false;
     // The rules come in the order of the table. After a match, further clues still count, but no second
     // error: the first rule that explains a line wins.
-    for (const int index : matcher().match(plain)) {
+    const LineMatch match = matcher().match(plain);
+    for (const int index : match.rules) {
       const knowledge::LogRule& rule = knowledge::log_rules()[static_cast<std::size_t>(index)];
       if (!follows(rule, index, plain)) continue;
       // A new command begins: errors before it belong to another attempt.
@@ -77,18 +79,28 @@ struct Explainer::State {
         continue;
       }
       if ((rule.role == "fatal" || rule.role == "warning") && explained) continue;
-      note(rule, index, line, text, plain);
+      note(rule, index, line, text);
       explained = true;
     }
     // Remember error-like lines that no rule knows, the first four and the last four, so that the report
     // can show them.
-    if (!explained && matcher().looks_like_error(text)) {
+    if (!explained && (text == plain ? match.error : matcher().looks_like_error(text))) {
       seen.failed = true;
       unexplained.push_back({line, text.substr(0, kShown)});
       if (unexplained.size() > kUnexplained) unexplained.erase(unexplained.begin() + kUnexplained / 2);
     }
-    before.push_back(plain);
-    if (before.size() > kBefore) before.pop_front();
+    remember();
+  }
+
+  // The memory of the line that is forgotten is used again.
+  void remember() {
+    std::string line;
+    if (before.size() == kBefore) {
+      line = std::move(before.front());
+      before.pop_front();
+    }
+    line = plain;
+    before.push_back(std::move(line));
   }
 
   // Collects "user@host" of shell prompts, in the form in which redaction recognises a prompt. Most lines
@@ -137,8 +149,7 @@ struct Explainer::State {
 
   // Makes a hit of a rule that matched. A rule with `classify` leaves the cause to the classifier; a
   // sureness other than the default "likely" stays the rule's.
-  void note(const knowledge::LogRule& rule, int index, std::uint64_t line, const std::string& text,
-            const std::string& plain) {
+  void note(const knowledge::LogRule& rule, int index, std::uint64_t line, const std::string& text) {
     Captures captures = matcher().captures(index, plain);
     LogHit hit{.rule = rule.id,
                .cause = rule.cause,

@@ -2,6 +2,7 @@
 #include "doctor/logs/lines.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "doctor/base/text.h"
@@ -44,10 +45,14 @@ bool is_c1_control(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-std::string clean_line(std::string_view raw) {
-  std::string text;
-  text.reserve(raw.size());
+void clean_line(std::string_view raw, std::string& text) {
+  text.clear();
   for (std::size_t i = 0; i < raw.size();) {
+    // Nearly all of nearly every log.
+    std::size_t end = i;
+    while (end < raw.size() && raw[end] >= 0x20 && raw[end] < 0x7f) ++end;
+    text.append(raw, i, end - i);
+    if ((i = end) == raw.size()) break;
     const char c = raw[i];
     if (c == kEscape) {
       i = after_escape(raw, i);
@@ -65,35 +70,60 @@ std::string clean_line(std::string_view raw) {
     }
   }
   text.erase(text.find_last_not_of(' ') + 1);
+}
+
+std::string clean_line(std::string_view raw) {
+  std::string text;
+  clean_line(raw, text);
   return text;
 }
 
 // Hands the buffer to the sink if it contains anything that the sink has not seen.
 void LineCutter::emit() {
-  if (fresh_ > 0) sink_(line_, clean_line(buffer_));
+  if (fresh_ > 0) {
+    clean_line(buffer_, clean_);
+    sink_(line_, clean_);
+  }
   fresh_ = 0;
 }
 
+// A very long line is handed out in pieces. They overlap, so that a rule finds text that a cut would divide.
+void LineCutter::add(std::string_view bytes) {
+  while (!bytes.empty()) {
+    pending_ = true;
+    const std::size_t taken = std::min(bytes.size(), kLongest - buffer_.size());
+    buffer_.append(bytes, 0, taken);
+    fresh_ += taken;
+    bytes.remove_prefix(taken);
+    if (buffer_.size() < kLongest) continue;
+    emit();
+    buffer_.erase(0, buffer_.size() - kOverlap);
+  }
+}
+
 void LineCutter::feed(std::string_view bytes) {
-  for (const char c : bytes) {
-    if (c == '\0') continue;
+  constexpr std::string_view kCuts("\0\r\n", 3);
+  std::array<std::size_t, kCuts.size()> next{};  // of each of them, at or behind the position
+  const auto find = [&](std::size_t cut, std::size_t from) {
+    const auto at = bytes.find(kCuts[cut], from);
+    next[cut] = at == std::string_view::npos ? bytes.size() : at;
+  };
+  for (std::size_t cut = 0; cut < kCuts.size(); ++cut) find(cut, 0);
+  for (std::size_t from = 0; from < bytes.size();) {
+    const auto nearest = std::ranges::min_element(next);
+    const std::size_t at = *nearest;
+    add(bytes.substr(from, at - from));
+    if (at == bytes.size()) break;
     // A carriage return ends a piece but not the line: a progress bar overwrites it. The pieces have
     // the same number.
-    if (c == '\n' || c == '\r') {
+    if (const char c = bytes[at]; c != '\0') {
       emit();
       buffer_.clear();
       if (c == '\n') ++line_;
       pending_ = c != '\n';
-      continue;
     }
-    pending_ = true;
-    buffer_ += c;
-    ++fresh_;
-    // A very long line is handed out in pieces. They overlap, so that a rule finds text that a
-    // cut would divide.
-    if (buffer_.size() < kLongest) continue;
-    emit();
-    buffer_.erase(0, buffer_.size() - kOverlap);
+    from = at + 1;
+    find(static_cast<std::size_t>(nearest - next.begin()), from);
   }
 }
 
@@ -152,38 +182,40 @@ std::unique_ptr<re2::RE2> compile(const std::string& pattern) {
   return compiled;
 }
 
+std::vector<std::string> all_patterns() {
+  std::vector<std::string> patterns;
+  for (const knowledge::LogRule& rule : knowledge::log_rules()) patterns.push_back(rule.pattern);
+  patterns.emplace_back(kError);
+  return patterns;
+}
+
+int error_index() { return static_cast<int>(knowledge::log_rules().size()); }
+
 }  // namespace
 
 Matcher::Matcher()
-    : set_(std::make_unique<re2::RE2::Set>(options(), re2::RE2::UNANCHORED)),
-      error_(compile(kError)),
+    : patterns_(all_patterns(), options()),
       build_(compile(kBuild)),
       frame_(compile(kFrame)),
       prefix_(compile(kPrefix)) {
-  for (const knowledge::LogRule& rule : knowledge::log_rules()) {
-    patterns_.push_back(compile(rule.pattern));
+  for (const knowledge::LogRule& rule : knowledge::log_rules())
     after_.push_back(rule.after.empty() ? nullptr : compile(rule.after));
-    set_->Add(rule.pattern, nullptr);
-  }
-  if (!set_->Compile()) throw std::logic_error("log_rules.yaml: the rules together are too big");
 }
 
-std::vector<int> Matcher::match(const std::string& line) const {
-  std::vector<int> hits;
-  re2::RE2::Set::ErrorInfo error{};
-  if (!set_->Match(line, &hits, &error) && error.kind != re2::RE2::Set::kNoError) {
-    // The common automaton has exceeded its memory, as a hostile line may cause. Each pattern by
-    // itself needs little.
-    for (std::size_t i = 0; i < patterns_.size(); ++i)
-      if (re2::RE2::PartialMatch(line, *patterns_[i])) hits.push_back(static_cast<int>(i));
-  }
-  std::ranges::sort(hits);
-  return hits;
+LineMatch Matcher::match(const std::string& line) const {
+  LineMatch found{.rules = patterns_.match(line)};
+  found.error = !found.rules.empty() && found.rules.back() == error_index();
+  if (found.error) found.rules.pop_back();
+  return found;
+}
+
+bool Matcher::looks_like_error(const std::string& line) const {
+  return re2::RE2::PartialMatch(line, patterns_.pattern(error_index()));
 }
 
 // Only named groups are returned, and only those that matched some text.
 Captures Matcher::captures(int rule, const std::string& line) const {
-  const re2::RE2& pattern = *patterns_[static_cast<std::size_t>(rule)];
+  const re2::RE2& pattern = patterns_.pattern(rule);
   std::vector<re2::StringPiece> groups(static_cast<std::size_t>(pattern.NumberOfCapturingGroups()) + 1);
   Captures out;
   if (!pattern.Match(line, 0, line.size(), re2::RE2::UNANCHORED, groups.data(),
@@ -208,25 +240,37 @@ std::string Matcher::frame(const std::string& line) const {
   return file;
 }
 
+namespace {
+
+// Whether kPrefix could match at the start. It asks for a "|" only where a name is all that tells a prefix from text.
+bool may_have_prefix(std::string_view text) {
+  const auto first = text.empty() ? '\0' : text[0];
+  if (first == '#' || first == '[' || first == '(' || first == '\xe2' || (first >= '0' && first <= '9'))
+    return true;
+  for (const std::string_view level : {"INFO", "WARNING", "ERROR", "CRITICAL"})
+    if (text.starts_with(level)) return true;
+  return text.find(" |") != std::string_view::npos;
+}
+
+}  // namespace
+
 // Compilers quote names as their language does, and U+2018 to U+201D are three bytes each, where a pattern
 // expects one. Prefixes are removed for the patterns that are bound to the start of a line, and because their
 // width may change within a traceback.
-std::string Matcher::as_rules_read(const std::string& text) const {
+void Matcher::as_rules_read(const std::string& text, std::string& plain) const {
   re2::StringPiece rest(text);
-  while (!rest.empty() && re2::RE2::Consume(&rest, *prefix_)) {
+  while (may_have_prefix({rest.data(), rest.size()}) && re2::RE2::Consume(&rest, *prefix_)) {
   }
-  std::string plain;
-  plain.reserve(rest.size());
-  for (std::size_t i = 0; i < rest.size(); ++i) {
-    const auto third = i + 2 < rest.size() ? static_cast<unsigned char>(rest[i + 2]) : 0u;
-    if (rest[i] != '\xe2' || rest[i + 1] != '\x80' || third < 0x98 || third > 0x9d) {
-      plain += rest[i];
-      continue;
-    }
-    plain += third < 0x9c ? '\'' : '"';
-    i += 2;
+  plain.clear();
+  for (std::size_t i = 0; i < rest.size();) {
+    const auto quote = rest.find('\xe2', i);
+    plain.append(rest.data() + i, std::min(quote, rest.size()) - i);
+    if (quote == re2::StringPiece::npos) return;
+    const auto third = quote + 2 < rest.size() ? static_cast<unsigned char>(rest[quote + 2]) : 0u;
+    const bool quotes = third >= 0x98 && third <= 0x9d && rest[quote + 1] == '\x80';
+    plain += !quotes ? '\xe2' : third < 0x9c ? '\'' : '"';
+    i = quote + (quotes ? 3 : 1);
   }
-  return plain;
 }
 
 const Matcher& matcher() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <re2/re2.h>
-#include <re2/set.h>
 
 #include <cstdint>
 #include <functional>
@@ -12,12 +11,15 @@
 
 #include "doctor/knowledge/faults.h"
 #include "doctor/logs/classify.h"
+#include "doctor/logs/rule_filter.h"
 
 namespace scankit::logs {
 
 // Makes a line fit for matching and for a terminal: removes escape sequences and control bytes, turns a
 // tab into a space and a byte that is not UTF-8 into '?', and drops white space at the end.
 std::string clean_line(std::string_view raw);
+// The same into `text`, whose memory is used again.
+void clean_line(std::string_view raw, std::string& text);
 
 // Cuts a stream of any size into lines, with memory for one of them. A carriage return starts a new piece
 // of the same line, as progress bars print it. NUL bytes are dropped, which makes the ASCII part of
@@ -37,35 +39,40 @@ class LineCutter {
 
  private:
   void emit();
+  void add(std::string_view bytes);  // that are of one piece
   Sink sink_;
-  std::string buffer_;
+  std::string buffer_, clean_;
   std::uint64_t line_ = 1;
   std::size_t fresh_ = 0;  // bytes of the buffer that no piece has held yet
   bool pending_ = false;   // the line that is being read has had a byte
 };
 
-// All rules as automata. RE2 does not backtrack and does not recurse, so the time for a hostile line is
-// linear in its length. Rule numbers are indices into log_rules().
+// What a line matches. Rule numbers are indices into log_rules().
+struct LineMatch {
+  std::vector<int> rules;  // in the order of the table
+  bool error = false;      // it looks like an error, whether a rule knows it or not
+};
+
 class Matcher {
  public:
   Matcher();
   // The line with plain quotation marks, and without the prefixes of programs that pass a log on.
-  std::string as_rules_read(const std::string& text) const;
-  // Indices of the rules whose pattern the line matches, in the order of the table.
-  std::vector<int> match(const std::string& line) const;
+  void as_rules_read(const std::string& text, std::string& plain) const;
+  LineMatch match(const std::string& line) const;
+  const re2::RE2& pattern(int rule) const { return patterns_.pattern(rule); }
   Captures captures(int rule, const std::string& line) const;
   // Whether `line` meets the rule's `after`; true for a rule without one.
   bool after_matches(int rule, const std::string& line) const;
-  bool looks_like_error(const std::string& line) const { return re2::RE2::PartialMatch(line, *error_); }
+  bool looks_like_error(const std::string& line) const;
   bool looks_like_build(const std::string& line) const { return re2::RE2::PartialMatch(line, *build_); }
 
   // The file of a frame of a traceback, "" if the line is none.
   std::string frame(const std::string& line) const;
 
  private:
-  std::unique_ptr<re2::RE2::Set> set_;
-  std::vector<std::unique_ptr<re2::RE2>> patterns_, after_;
-  std::unique_ptr<re2::RE2> error_, build_, frame_, prefix_;
+  RuleFilter patterns_;  // of all rules, and behind them that of an error
+  std::vector<std::unique_ptr<re2::RE2>> after_;
+  std::unique_ptr<re2::RE2> build_, frame_, prefix_;
 };
 const Matcher& matcher();
 

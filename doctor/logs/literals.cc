@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/logs/literals.h"
+
+#include <map>
+
+namespace scankit::logs {
+
+// The texts as a tree of classes of bytes. `fallback`: the longest proper suffix of what a node spells that another node
+// spells. Children have greater numbers than their parents, level by level.
+struct LiteralFinder::Trie {
+  std::vector<std::map<unsigned char, int>> children{1};
+  std::vector<int> fallback{0};
+  std::vector<std::vector<int>> ends{1};
+
+  void add(std::string_view text, int index) {
+    int node = 0;
+    for (const char c : text) {
+      const auto [child, is_new] =
+          children[static_cast<std::size_t>(node)].try_emplace(static_cast<unsigned char>(c), 0);
+      if (is_new) child->second = static_cast<int>(children.size());
+      node = child->second;
+      if (!is_new) continue;
+      children.emplace_back();
+      fallback.push_back(0);
+      ends.emplace_back();
+    }
+    ends[static_cast<std::size_t>(node)].push_back(index);
+  }
+
+  int step(int node, unsigned char byte) const {
+    for (;; node = fallback[static_cast<std::size_t>(node)]) {
+      const auto& here = children[static_cast<std::size_t>(node)];
+      if (const auto child = here.find(byte); child != here.end()) return child->second;
+      if (node == 0) return 0;
+    }
+  }
+
+  // Level by level, since a node's fallback is less deep than the node. What ends at the fallback ends here too.
+  void link() {
+    std::vector<int> level{0};
+    while (!level.empty()) {
+      std::vector<int> next;
+      for (const int node : level)
+        for (const auto& [byte, child] : children[static_cast<std::size_t>(node)]) {
+          const auto at = static_cast<std::size_t>(child);
+          fallback[at] = node == 0 ? 0 : step(fallback[static_cast<std::size_t>(node)], byte);
+          const auto& shorter = ends[static_cast<std::size_t>(fallback[at])];
+          ends[at].insert(ends[at].end(), shorter.begin(), shorter.end());
+          next.push_back(child);
+        }
+      level = std::move(next);
+    }
+  }
+};
+
+void LiteralFinder::number_bytes(const std::vector<std::string>& literals) {
+  const auto take = [&](unsigned first, unsigned last) {
+    for (unsigned byte = first; byte <= last; ++byte) class_[byte] = static_cast<std::uint8_t>(classes_);
+    ++classes_;
+  };
+  for (const std::string& literal : literals)
+    for (const char c : literal.substr(0, kLongest)) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (class_[byte] != 0) continue;
+      if (byte >= 0x80)
+        take(0x80, 0xff);
+      else
+        take(byte, byte);
+    }
+  for (unsigned upper = 'A'; upper <= 'Z'; ++upper) class_[upper] = class_[upper - 'A' + 'a'];
+}
+
+std::string LiteralFinder::classes_of(const std::string& literal) const {
+  std::string text = literal.substr(0, kLongest);
+  for (char& c : text) c = static_cast<char>(class_[static_cast<unsigned char>(c)]);
+  return text;
+}
+
+void LiteralFinder::fill_table(const Trie& trie) {
+  const std::size_t states = trie.children.size();
+  table_.assign(states * classes_, 0);
+  for (std::size_t state = 0; state < states; ++state)
+    for (std::uint32_t one = 1; one < classes_; ++one) {
+      const int next = trie.step(static_cast<int>(state), static_cast<unsigned char>(one));
+      const bool ends = !trie.ends[static_cast<std::size_t>(next)].empty();
+      table_[state * classes_ + one] = static_cast<std::uint32_t>(next) * classes_ | (ends ? kEnds : 0);
+    }
+}
+
+LiteralFinder::LiteralFinder(const std::vector<std::string>& literals) {
+  number_bytes(literals);
+  Trie trie;
+  for (std::size_t i = 0; i < literals.size(); ++i) trie.add(classes_of(literals[i]), static_cast<int>(i));
+  trie.link();
+  fill_table(trie);
+  ends_ = std::move(trie.ends);
+}
+
+void LiteralFinder::find(std::string_view line, std::vector<int>& found) const {
+  std::uint32_t row = 0;
+  for (const char c : line) {
+    const std::uint32_t next = table_[row + class_[static_cast<unsigned char>(c)]];
+    row = next & ~kEnds;
+    if ((next & kEnds) == 0) continue;
+    const std::vector<int>& ends = ends_[row / classes_];
+    found.insert(found.end(), ends.begin(), ends.end());
+  }
+}
+
+}  // namespace scankit::logs

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/logs/rule_filter.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace scankit::logs {
+namespace {
+
+// Bytes of the shortest literal that counts. Shorter ones are on every line, and longer ones leave more patterns
+// without any.
+constexpr int kShortest = 3;
+
+// How seldom a text is in a log, by a rough measure: long ones are rare, and those of other bytes than words have.
+int rarity(const std::string& text) {
+  int sum = 0;
+  for (const char c : text)
+    sum += (c >= 'a' && c <= 'z') || c == ' ' || c == ':' || c == '(' || c == ')' ? 1 : 3;
+  return sum;
+}
+
+}  // namespace
+
+RuleFilter::RuleFilter(const std::vector<std::string>& patterns, const re2::RE2::Options& options)
+    : patterns_(kShortest) {
+  for (const std::string& pattern : patterns) {
+    int index = 0;
+    if (patterns_.Add(pattern, options, &index) != re2::RE2::NoError)
+      throw std::logic_error("log_rules.yaml: " + pattern);
+  }
+  std::vector<std::string> literals;
+  patterns_.Compile(&literals);
+  literals_of_patterns_ = static_cast<int>(literals.size());
+  patterns_.AllPotentials({}, &unfiltered_);
+  std::ranges::sort(unfiltered_);
+  const auto more = literals_of_unfiltered(options);
+  always_ = more.empty() && !unfiltered_.empty();
+  literals.insert(literals.end(), more.begin(), more.end());
+  literals_ = std::make_unique<LiteralFinder>(literals);
+}
+
+// Rare texts of which every line has one that these patterns match: of ": " and "-l", which one pattern needs both,
+// the second is enough. Empty if a line can match without any of two bytes.
+std::vector<std::string> RuleFilter::literals_of_unfiltered(const re2::RE2::Options& options) const {
+  re2::FilteredRE2 shorter(2);
+  int ignored = 0;
+  for (const int index : unfiltered_) (void)shorter.Add(pattern(index).pattern(), options, &ignored);
+  std::vector<std::string> texts;
+  if (!unfiltered_.empty()) shorter.Compile(&texts);
+  std::vector<int> order(texts.size()), left_out, possible;
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int i) { return rarity(texts[static_cast<std::size_t>(i)]); });
+  std::vector<std::string> needed;
+  for (const int index : order) {
+    // Left out if a line that has it, and all others that are left out, still matches nothing.
+    left_out.push_back(index);
+    shorter.AllPotentials(left_out, &possible);
+    if (possible.empty()) continue;
+    left_out.pop_back();
+    needed.push_back(texts[static_cast<std::size_t>(index)]);
+  }
+  return needed;
+}
+
+std::vector<int> RuleFilter::match(const std::string& line) const {
+  static thread_local std::vector<int> found;  // no memory is asked for on most lines
+  found.clear();
+  literals_->find(line, found);
+  const auto of_patterns =
+      std::ranges::partition(found, [&](int i) { return i < literals_of_patterns_; }).begin();
+  const bool unfiltered = always_ || of_patterns != found.end();
+  found.erase(of_patterns, found.end());
+  std::vector<int> candidates;
+  if (!found.empty()) {
+    patterns_.AllPotentials(found, &candidates);  // and the unfiltered ones, which it knows nothing of
+    std::erase_if(candidates, [&](int index) { return std::ranges::binary_search(unfiltered_, index); });
+  }
+  if (unfiltered) candidates.insert(candidates.end(), unfiltered_.begin(), unfiltered_.end());
+  std::erase_if(candidates, [&](int index) { return !re2::RE2::PartialMatch(line, pattern(index)); });
+  std::ranges::sort(candidates);
+  return candidates;
+}
+
+}  // namespace scankit::logs
