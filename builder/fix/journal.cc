@@ -21,6 +21,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
+#include "doctor/model/schema_number.h"
 
 namespace scankit::fix {
 namespace {
@@ -292,6 +293,7 @@ Result<std::vector<Journal>> StateFolder::journals() const {
   std::vector<Journal> journals;
   for (const std::string& file : files) {
     SCANKIT_TRY(const std::string text, read_whole_file(file));
+    SCANKIT_CHECK(readable_schema(file, schema_number(Json::parse(text, nullptr, false)), kSchema));
     auto journal = from_json(text);
     if (!journal || journal->id + ".json" != path_basename(file))
       return Error{Errc::Malformed, message("{} is not a journal written by this scankit", file),

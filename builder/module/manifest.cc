@@ -8,14 +8,18 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/image.h"
 #include "doctor/model/json.h"
+#include "doctor/model/schema_number.h"
 
 namespace scankit::module {
+
+// `build --explain --json` has the same number: it is read back as a manifest.
+constexpr int kManifestSchema = 1;
 
 // One compiler is the object "toolchain"; several are the array "toolchains", each with its targets.
 // module/bundled.cc reads both forms.
 std::string write_manifest(const ManifestInput& input) {
   nlohmann::ordered_json json;
-  json["schema"] = 1;
+  json["schema"] = kManifestSchema;
   json["module"] = "";  // here for its place; add_explanation() sets it
   json["flavor"] = input.flavor;
   json["scankit"] = kToolVersion;
@@ -87,6 +91,7 @@ compile::Inputs inputs_of(const Json& json) {
 Result<Json> parse(const std::string& name, const std::string& text) {
   Json json = parse_json_or_discard<Json>(text);
   if (json.is_discarded()) return bad_manifest(name, say("it is not JSON"));
+  SCANKIT_CHECK(readable_schema(name, schema_number(json), kManifestSchema));
   if (!json.is_object() || json_text(json, "module").empty() || !json["images"].is_array())
     return bad_manifest(name, say("\"module\" and \"images\" are required"));
   return json;

@@ -4,7 +4,8 @@ import json
 
 import markdown as md
 
-FOLDERS = ("doctor/report/schema", "envspec/schema", "ci/gate/schema", "ci/fleet/schema", "validate/report/schema")
+FOLDERS = ("doctor/report/schema", "doctor/model/schema", "builder/schema", "envspec/schema", "ci/gate/schema", "ci/fleet/schema",
+           "validate/report/schema")
 
 
 def files(root):

@@ -333,7 +333,7 @@ Result<Collected> collect(const std::string& folder) {
         roster.error().code == Errc::NotFound
             ? message("{} not found in {}: the expected nodes are not known; list them with --expect",
                       kRosterFile, folder)
-            : Message(roster.error().message);
+            : clauses_of({roster.error().message, roster.error().hint});
   for (Files& files : read_all(folder, names)) std::ranges::move(files, std::back_inserter(collected.files));
   return collected;
 }

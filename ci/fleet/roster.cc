@@ -187,7 +187,7 @@ Result<Roster> roster_of(const std::string& text) {
     return Error{Errc::Unsupported,
                  message("{} has schema {}, and this scankit reads {}", kRosterFile,
                          json["$schema"].get<std::string>(), kRosterSchema),
-                 hint};
+                 message("use the scankit that wrote it, or a newer one")};
   try {
     return parsed(json);
   } catch (const Json::exception&) {

@@ -180,7 +180,7 @@ CheckResult repairs_finished(const Snapshot& snapshot) {
                   repair.module, repair.journal));
     else if (repair.state.empty())
       result.not_checked.push_back(message(
-          "{} is not a journal written by scankit: while it exists, fix and restore change nothing here",
+          "{} is not a journal that this scankit reads: while it exists, fix and restore change nothing here",
           repair.journal));
     else
       result.not_checked.push_back(

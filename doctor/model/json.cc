@@ -8,6 +8,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/model/schema_number.h"
 
 namespace scankit {
 
@@ -121,6 +122,13 @@ template std::string dump_json(const nlohmann::json&, int);
 template std::string dump_json(const nlohmann::ordered_json&, int);
 template std::string dump_ascii_json(const nlohmann::json&);
 template std::string dump_ascii_json(const nlohmann::ordered_json&);
+
+Result<void> readable_schema(const std::string& name, int schema, int newest) {
+  if (schema <= newest) return {};
+  return Error{Errc::Unsupported,
+               message("{} has schema {}, and this scankit reads up to {}", name, schema, newest),
+               message("use the scankit that wrote it, or a newer one")};
+}
 
 std::string plain_json_problem(std::string_view what) {
   const auto end = what.starts_with("[json.exception.") ? what.find("] ") : std::string_view::npos;

@@ -9,6 +9,7 @@
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/model/json.h"
+#include "doctor/model/schema_number.h"
 #include "doctor/report/progress.h"
 #include "envspec/create/create.h"
 #include "envspec/lock/install_metadata.h"
@@ -143,7 +144,8 @@ Result<EnvironmentRecord> record_from_json(const std::string& text, const std::s
   const auto parsed = parse_bounded_json(text);
   if (!parsed || !parsed->is_object()) return malformed(path);
   const RecordJson json = *parsed;
-  if (number_in<int>(json, "schema") != kRecordSchema) return malformed(path);
+  SCANKIT_CHECK(readable_schema(path, schema_number(json), kRecordSchema));
+  if (schema_number(json) != kRecordSchema) return malformed(path);
   EnvironmentRecord record;
   record.lock_sha256 = json_text(json, "lock_sha256");
   record.python = json_text(json, "python");

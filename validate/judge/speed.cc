@@ -7,6 +7,7 @@
 
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
+#include "doctor/model/schema_number.h"
 #include "validate/judge/judge.h"
 
 // Statistics over the samples of a timing, and how near a pass comes to what its device can do.
@@ -235,6 +236,11 @@ void compare_row(Validation& v, std::size_t index, const Json& row) {
 std::string baseline_form_problem(const std::string& text) {
   const Json json = parse_json_or_discard<Json>(text);
   if (json.is_discarded()) return say("this is not JSON");
+  constexpr int kNewest = 1;  // "schema" of report_json.cc
+  if (const int schema = schema_number(json); schema > kNewest)
+    return say(
+        "this has schema {}, and this scankit reads up to {}: use the scankit that wrote it, or a newer one",
+        schema, kNewest);
   const auto rows = json.is_object() ? json.find("timing") : json.end();
   if (!json.is_object() || rows == json.end() || !rows->is_array())
     return say("this is JSON, but not from scankit validate");

@@ -13,6 +13,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
+#include "doctor/model/schema_number.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_text.h"
@@ -77,7 +78,8 @@ void read_journals(const Host& host, const std::string& base, std::vector<Unfini
     const std::string state = json.is_object() ? json_text(json, "state") : "";
     if (state == "committed" || state == "undone") continue;
     const bool own = own_folder && is_journal_name(entry.name) && is_own(host, path, FileKind::Regular);
-    const bool known = own && (state == "applying" || state == "undoing");
+    // Of a newer scankit nothing is known but that there is one: it may mean something else by the same words.
+    const bool known = own && schema_number(json) <= 1 && (state == "applying" || state == "undoing");
     found.push_back({path, known ? state : "", known ? json_text(json, "module") : "",
                      known && holder_lives(host, state_folder)});
   }
