@@ -2,13 +2,16 @@
 """browser.py BROWSER SITE PICTURES: opens every page of the site from its files in a headless browser, as a reader would.
 
 Each is there in a second and asks no other server for anything; some are opened in dark and on a phone too. The search finds the
-symbol and the library that an error line names. Three pages are kept as pictures."""
+symbol and the library that an error line names, and for each pasted line the page of its cause first. Three pages are kept as
+pictures. Then damages are planted, each of which must be seen."""
 import pathlib
 import re
 import sys
 import time
 
 from playwright.sync_api import sync_playwright
+
+import check_site
 
 LIMIT = 1.0  # seconds until a page is there
 # Every text against what is behind it (WCAG 2.1, 1.4.3); what is hidden or drawn in pictures is left out.
@@ -84,6 +87,63 @@ def search_for(browser, site, text, wanted, wrong):
     context.close()
 
 
+# Puts a line into the search as a paste does, and returns the pages that it finds, the first of each page's results.
+PASTE = """async line => {
+  const box = document.querySelector('input.md-search__input'), list = document.querySelector('.md-search-result__list');
+  const pause = ms => new Promise(done => setTimeout(done, ms)), before = list.innerHTML;
+  box.value = line;
+  box.dispatchEvent(new KeyboardEvent('keyup', {key: 'v', bubbles: true}));
+  for (let i = 0; i < 300 && list.innerHTML === before; i++) await pause(10);
+  await pause(30);  // the results are drawn a few at a time, the first of them first
+  return [...list.querySelectorAll(':scope > li > a')].slice(0, 3).map(link => link.getAttribute('href'));
+}"""
+REPORTED = ("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory", ["missing_cudart"])
+
+
+def headings(site):
+    """The error line of each cause's page, and the pages that have it."""
+    lines = {}
+    for file in sorted((site / "causes").glob("*.html")):
+        if file.stem != "index":
+            lines.setdefault(check_site.Page(file).text[0].rstrip("\u00b6").strip(), []).append(file.stem)
+    return lines
+
+
+def paste(browser, start, lines, wrong):
+    """Each of `lines` into the search of the page `start`: the first hit is a page of its cause."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    _, page = opened(context, start.as_uri(), wrong)
+    page.click("input.md-search__input")
+    page.keyboard.type("torch")  # once it answers, it is ready
+    page.wait_for_selector("a.md-search-result__link", timeout=10000)
+    for line, slugs in lines:
+        found = page.evaluate(PASTE, line)
+        if not any(f"causes/{slug}.html" in (found or [""])[0] for slug in slugs):
+            wrong.append(f"the pasted line {line!r} finds {found}, and not {slugs} first")
+    context.close()
+
+
+def see_damages(browser, site, wrong):
+    """A copy of a page for each fault that the checks above are for; and the search without what sorts its results."""
+    page, text = site / "damaged.html", (site / "faq.html").read_text()
+    for said, damage in (("too faint: P. ", "<style>.md-content p { color: #949494 !important; background: #fff }</style>"),
+                         ("wide on a screen", "<style>body { width: 3000px }</style>"),
+                         ("asks for https://example.org", "<link rel='stylesheet' href='https://example.org/a.css'>")):
+        page.write_text(text.replace("</head>", damage + "</head>"))
+        seen = []
+        look_at(browser, [page], site, "light", (1280, 800), seen)
+        if not any(said in line for line in seen):
+            wrong.append(f"a page that is {said!r} is not reported: {seen[:3]}")
+    start = (site / "index.html").read_text()
+    page.write_text(re.sub(r"<script src=\"[^\"]*pasted-line.js\"></script>", "", start))
+    assert page.read_text() != start, "the search is not sorted by pasted-line.js"
+    seen = []
+    paste(browser, page, [REPORTED], seen)
+    page.unlink()
+    if not any("the pasted line" in line for line in seen):
+        wrong.append("without pasted-line.js the pasted line is found, too: nothing is tested")
+
+
 def keep(browser, site, pictures):
     pictures.mkdir(parents=True, exist_ok=True)
     context = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -107,11 +167,14 @@ def main(executable, site, pictures):
                       look_at(browser, some, site, "light", (390, 844), wrong))
         search_for(browser, site, line, "torch_version_mismatch", wrong)
         search_for(browser, site, "libcudart.so.12: cannot open shared object file", "missing_cudart", wrong)
+        lines = headings(site)
+        paste(browser, site / "index.html", [*lines.items(), REPORTED], wrong)
+        see_damages(browser, site, wrong)
         keep(browser, site, pictures)
         browser.close()
     wrong = list(dict.fromkeys(wrong))
     print("\n".join(wrong[:30]))
-    print(f"{'not ok' if wrong else 'ok'}: {len(pages)} pages, the slowest is {slowest[1]} with {slowest[0]:.2f} s, {len(wrong)} problems")
+    print(f"{'not ok' if wrong else 'ok'}: {len(lines)} pasted lines, {len(pages)} pages, the slowest is {slowest[1]} with {slowest[0]:.2f} s, {len(wrong)} problems")
     return bool(wrong)
 
 
