@@ -293,7 +293,7 @@ Result<std::vector<Journal>> StateFolder::journals() const {
   std::vector<Journal> journals;
   for (const std::string& file : files) {
     SCANKIT_TRY(const std::string text, read_whole_file(file));
-    SCANKIT_CHECK(readable_schema(file, schema_number(Json::parse(text, nullptr, false)), kSchema));
+    SCANKIT_CHECK(readable_schema(file, schema_number(parse_json_or_discard<Json>(text)), kSchema));
     auto journal = from_json(text);
     if (!journal || journal->id + ".json" != path_basename(file))
       return Error{Errc::Malformed, message("{} is not a journal written by this scankit", file),

@@ -95,7 +95,7 @@ void take_timing(const ParsedJson& json, Summary& summary) {
         json_text(timing, "device") + " " + json_text(timing, "pass") + " " + json_text(timing, "dtype");
     for (const auto& [key, letter] :
          {std::pair("batch", 'B'), std::pair("dim", 'D'), std::pair("length", 'L'), std::pair("states", 'N')})
-      if (shape->contains(key)) name += std::string(" ") + letter + (*shape)[key].dump();
+      if (shape->contains(key)) name += std::string(" ") + letter + dump_json((*shape)[key]);
     summary.measures.push_back({name + " " + json_text(timing, "cache"), "ms", ms->get<double>(),
                                 !json_text(timing, "disturbed").empty()});
   }

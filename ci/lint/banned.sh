@@ -25,8 +25,8 @@ ban 'a static glibc program dies in it on a foreign host (ARCHITECTURE.md, decis
 ban 'user files are read with pread: a truncated mapping kills us with SIGBUS' '\bmmap[[:space:]]*\(' "${main_sources[@]}"
 ban 'loads a locale archive or throws; use std::locale::classic()' 'std::locale\(""\)|setlocale[[:space:]]*\(' "${main_sources[@]}"
 ban 'the shell is never asked: pass an argument list to doctor/base/process.h' '\b(system|popen)[[:space:]]*\(' "${main_sources[@]}"
-ban 'JSON that people may see goes through json_document() of doctor/model/json.h' "\.dump\([0-9], ' ', false" "${main_sources[@]}" \
-  ':!doctor/model/json.h'
+ban 'each unit that calls it compiles a parser or a writer: parse_json(), dump_json(), json_document() of doctor/model/json.h' \
+  '[Jj]son::parse\(|[])a-z]\.dump\(' "${main_sources[@]}" ':!doctor/model/json.cc' ':!ci/fuzz/*' ':!doctor/checks/recorded_cases.cc' ':!*_test.h'
 
 ban 'checks name circumstances, and doctor/model/finding.cc decides; only a policy may overrule it' \
   'policy_severity = ' "${main_sources[@]}" ':!ci/gate/policy_apply.cc'

@@ -31,7 +31,7 @@ std::int64_t time_of(const Host& host, const std::string& path) {
 // uv_cache.json: the commit that a local project was built at, where its settings ask uv to look at git.
 std::string uv_commit(const Host& host, const Distribution& distribution) {
   const auto text = host.read_file(path_join(distribution.path, "uv_cache.json"), 1u << 20);
-  const auto json = nlohmann::json::parse(text ? *text : "", nullptr, false);
+  const auto json = parse_json_or_discard<nlohmann::json>(text ? *text : "");
   return json.is_object() ? printable(json_text(json, "commit")) : "";
 }
 
