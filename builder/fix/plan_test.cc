@@ -15,7 +15,12 @@ constexpr const char* kModule = "selective_scan_cuda";
 const InstallTarget kPlace = {"/env", "/env/lib/python3.11/site-packages", ""};
 
 Extension copy_at(const std::string& path, int index, bool selected) {
-  return {.module = kModule, .path = path, .real_path = path, .sys_path_index = index, .selected = selected};
+  Extension copy;
+  copy.module = kModule;
+  copy.path = copy.real_path = path;
+  copy.sys_path_index = index;
+  copy.selected = selected;
+  return copy;
 }
 
 Report report_of(std::vector<Extension> extensions) {
