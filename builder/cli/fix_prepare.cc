@@ -90,6 +90,10 @@ Result<void> check_changes_allowed(const FixContext& context, const fix::FixPlan
   SCANKIT_CHECK(fix::check_place(plan.place));
   if (const auto foreign = probes::foreign_code(context.host, context.report.snapshot))
     return fix::foreign_place(*foreign);
+  for (const fix::RepairStep& step : plan.steps)
+    if (const auto* packages = std::get_if<fix::ChangePackages>(&step.what))
+      SCANKIT_CHECK(installer::check_not_diverted(context.host, context.report.snapshot.python.value,
+                                                  packages->installer));
   return check_moves(context, plan);
 }
 

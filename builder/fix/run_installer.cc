@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -79,12 +80,15 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// Our variables, replaced by those of the command that have the same name.
+// Our variables, replaced by those of the command that have the same name. None of those by which a shell makes
+// packages go somewhere else than into the environment that is repaired.
 std::vector<std::string> variables(const installer::InstallerCommand& command) {
   std::vector<std::string> all = command.environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string entry = *variable;
-    bool replaced = false;
+    bool replaced = std::ranges::any_of(installer::kPlaceVariables, [&](const char* name) {
+      return entry.starts_with(std::string(name) + "=");
+    });
     for (const std::string& own : command.environment)
       replaced = replaced || entry.starts_with(own.substr(0, own.find('=') + 1));
     if (!replaced) all.push_back(entry);

@@ -58,6 +58,14 @@ bool ends_soon(pid_t process) {
 // Of another session, and no child of the installer's any more: nothing but its descent tells whose it is.
 constexpr const char* kDaemon = "(setsid sh -c 'echo $$ >daemon; exec sleep 60' &) ; ";
 
+TEST_F(AnInstaller, HearsOfNoOtherPlaceFromTheShell) {
+  ASSERT_EQ(::setenv("PIP_TARGET", "/elsewhere", 1), 0);
+  ASSERT_EQ(::setenv("PIP_INDEX_URL", "file:///mine", 1), 0);
+  EXPECT_TRUE(run("test -z \"${PIP_TARGET+x}\" && test \"$PIP_INDEX_URL\" = file:///mine"));
+  ::unsetenv("PIP_TARGET");
+  ::unsetenv("PIP_INDEX_URL");
+}
+
 TEST_F(AnInstaller, TellsHowItEnded) {
   EXPECT_TRUE(run("true"));
   EXPECT_NE(english(run("exit 3").error().message).find("exited with status 3"), std::string::npos);

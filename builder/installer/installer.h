@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -72,6 +73,13 @@ InstallerCommand tools_command(const Installer& installer, const std::vector<std
 // One wheel as a file in `folder`, without what it depends on. pip only: uv has no such command.
 InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
                                   const std::string& folder);
+
+// Variables that make pip or uv install somewhere else than into the environment that they are told.
+inline constexpr std::array<const char*, 5> kPlaceVariables = {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT",
+                                                               "UV_TARGET", "UV_PREFIX"};
+// The same for their settings, which cannot be switched off without those of the index: an Error names the file and
+// the key. The file may be a stranger's, as the pyproject.toml of the directory in which scankit was started.
+Result<void> check_not_diverted(const Host& host, const Python& python, const Installer& installer);
 
 // "Nvidia_NVRTC.cu12" -> "nvidia-nvrtc-cu12" (PEP 503), of the part of a requirement before its version.
 std::string required_name(const std::string& requirement);

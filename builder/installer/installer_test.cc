@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "doctor/probes/python/python_host_test.h"
 
 namespace scankit::installer {
@@ -208,6 +211,36 @@ TEST(InstallerCommands, BuildFromSourceAgainstWhatIsThere) {
             "/p -m pip --disable-pip-version-check --no-input install --no-deps --no-build-isolation "
             "--no-cache-dir "
             "My_Ext @ file:///home/u/my%20source\n");
+}
+
+// In the order of a user's surprises: the settings of pip, of uv's own file, and of a project.
+TEST_F(InstallerOf, SettingsThatInstallElsewhereAreRefused) {
+  using Kind = Installer::Kind;
+  const auto refused = [&](const std::string& file, const std::string& text, const Installer& installer) {
+    write(file, text);
+    const auto checked = check_not_diverted(*make_real_host(), {}, installer);
+    std::filesystem::remove(at(file));
+    return checked ? "" : checked.error().message.english();
+  };
+  const Installer uv{.kind = Kind::Uv}, pip{.kind = Kind::Pip};
+  const auto before = std::filesystem::current_path();
+  ASSERT_EQ(::setenv("PIP_CONFIG_FILE", at("pip.conf").c_str(), 1), 0);
+  EXPECT_EQ(refused("pip.conf", "[install]\nPrefix = /srv\n", pip).find("[install] prefix of "), 0u);
+  EXPECT_EQ(refused("pip.conf", "[global]\ntarget: /srv\n", pip).find("[global] target of "), 0u);
+  EXPECT_EQ(refused("pip.conf", "[global]\nindex-url = https://mine/simple\n[wheel]\nprefix = x\n", pip), "");
+  ::unsetenv("PIP_CONFIG_FILE");
+  std::filesystem::current_path(folder("project/inner"));
+  const std::string project = "project/pyproject.toml";
+  EXPECT_EQ(refused(project, "[tool.uv.pip]\ntarget = \"x\"\n", uv).find("[tool.uv.pip] target of "), 0u);
+  EXPECT_EQ(refused(project, "[tool.uv]\npip = { prefix = \"x\" }\n", uv).find("[tool.uv.pip] prefix of "),
+            0u);
+  EXPECT_EQ(refused(project, "[tool.other]\ntarget = \"x\"\n[tool.uv]\nindex-url = \"x\"\n", uv), "");
+  EXPECT_EQ(refused("project/uv.toml", "[pip]\nprefix = \"x\"\n", uv).find("[pip] prefix of "), 0u);
+  // In the directory of a project uv is started there, and its settings are read from there.
+  const Installer of_project{.kind = Kind::Uv, .project = folder("mine")};
+  EXPECT_EQ(refused(project, "[tool.uv.pip]\ntarget = \"x\"\n", of_project), "");
+  EXPECT_EQ(refused("mine/uv.toml", "[pip]\ntarget = \"x\"\n", of_project).find("[pip] target of "), 0u);
+  std::filesystem::current_path(before);
 }
 
 TEST(InstallerCommands, AreShownAsAShellTakesThem) {

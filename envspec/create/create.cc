@@ -71,7 +71,7 @@ std::vector<std::string> wheel_folders(const CreateRequest& request) {
 
 Result<EnvInstaller> installer_of_plan(const Host& host, const Snapshot& base) {
   SCANKIT_TRY(const EnvInstaller found, find_env_installer(host, base));
-  SCANKIT_CHECK(check_not_diverted(host, base.python.value, found.kind));
+  SCANKIT_CHECK(installer::check_not_diverted(host, base.python.value, {.kind = found.kind}));
   return found;
 }
 
@@ -330,6 +330,11 @@ std::uint64_t size_of_tree(const std::string& folder) {
        !code && at != fs::recursive_directory_iterator(); at.increment(code))
     if (!at->is_symlink(code) && at->is_regular_file(code)) bytes += at->file_size(code);
   return bytes;
+}
+
+void forget_diversions() {
+  (void)::unsetenv("PYTHONPATH");
+  for (const char* variable : installer::kPlaceVariables) (void)::unsetenv(variable);
 }
 
 Result<CreateResult> create_environment(const CreateRequest& request, CreateStage& stage) {

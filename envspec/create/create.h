@@ -30,9 +30,6 @@ std::string first_lines(const std::vector<std::string>& lines);
 // Removes the variables by which a shell diverts programs from the environment that they are started for:
 // where modules come from, and where pip and uv install to. For this process and its children.
 void forget_diversions();
-// The same in the settings of pip and uv, which cannot be switched off one by one: an Error names the file and
-// the key. Their index settings stay as they are.
-Result<void> check_not_diverted(const Host& host, const Python& python, installer::Installer::Kind kind);
 
 // The interpreter that an environment is made with, and what was passed over.
 struct BasePython {

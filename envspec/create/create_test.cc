@@ -84,35 +84,6 @@ TEST_F(CreateTest, ALongListEndsWithItsRest) {
   EXPECT_NE(all.find("; and 3 more"), std::string::npos) << all;
 }
 
-// In the order of a user's surprises: the settings of pip, of uv's own file, and of a project.
-TEST_F(CreateTest, SettingsThatInstallElsewhereAreRefused) {
-  using Kind = installer::Installer::Kind;
-  const auto refused = [&](const std::string& file, const std::string& text, Kind kind) {
-    put(at(file), text);
-    const auto checked = check_not_diverted(*make_real_host(), {}, kind);
-    std::filesystem::remove(at(file));
-    return checked ? "" : checked.error().message.english();
-  };
-  const auto before = std::filesystem::current_path();
-  ASSERT_EQ(::setenv("PIP_CONFIG_FILE", at("pip.conf").c_str(), 1), 0);
-  EXPECT_EQ(refused("pip.conf", "[install]\nPrefix = /srv\n", Kind::Pip).find("[install] prefix of "), 0u);
-  EXPECT_EQ(refused("pip.conf", "[global]\ntarget: /srv\n", Kind::Pip).find("[global] target of "), 0u);
-  EXPECT_EQ(
-      refused("pip.conf", "[global]\nindex-url = https://mine/simple\n[wheel]\nprefix = x\n", Kind::Pip), "");
-  ::unsetenv("PIP_CONFIG_FILE");
-  ASSERT_TRUE(make_directories(at("project/inner")));
-  std::filesystem::current_path(at("project/inner"));
-  const std::string project = "project/pyproject.toml";
-  EXPECT_EQ(refused(project, "[tool.uv.pip]\ntarget = \"x\"\n", Kind::Uv).find("[tool.uv.pip] target of "),
-            0u);
-  EXPECT_EQ(
-      refused(project, "[tool.uv]\npip = { prefix = \"x\" }\n", Kind::Uv).find("[tool.uv.pip] prefix of "),
-      0u);
-  EXPECT_EQ(refused(project, "[tool.other]\ntarget = \"x\"\n[tool.uv]\nindex-url = \"x\"\n", Kind::Uv), "");
-  EXPECT_EQ(refused("project/uv.toml", "[pip]\nprefix = \"x\"\n", Kind::Uv).find("[pip] prefix of "), 0u);
-  std::filesystem::current_path(before);
-}
-
 TEST_F(CreateTest, ARecordTellsWhatChangedAndWasNotEdited) {
   put(at("env/site/a.so"), "1234");
   EnvironmentRecord record;

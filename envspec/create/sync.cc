@@ -323,7 +323,7 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
   SCANKIT_CHECK(check_unused(host, python.prefix, request.in_use));
   if (installer.kind != installer::Installer::Kind::Uv && installer.kind != installer::Installer::Kind::Pip)
     return Error{Errc::NotFound, installer.why, installer.instead};
-  SCANKIT_CHECK(check_not_diverted(host, python, installer.kind));
+  SCANKIT_CHECK(installer::check_not_diverted(host, python, installer));
   EnvironmentLock changed;
   for (const LockedDistribution* one : change.install) changed.distributions.push_back(*one);
   const std::vector<std::string> folders = folders_of(request, host);

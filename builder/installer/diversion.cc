@@ -2,16 +2,15 @@
 // What makes pip and uv install somewhere else than into the environment that they are told: variables and
 // settings for another purpose (a folder of AWS Lambda, a package of a distribution). The user's index settings
 // are in the same files, so that these cannot be switched off as a whole (`--isolated`, `--no-config`).
-#include <array>
-#include <cstdlib>
 #include <string_view>
 
+#include "builder/installer/installer.h"
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/probes/packages/distributions.h"
-#include "envspec/create/create.h"
 
-namespace scankit::envspec {
+namespace scankit::installer {
 namespace {
 
 constexpr std::size_t kMostSettings = 1u << 20;
@@ -54,8 +53,9 @@ Result<void> check_file(const Host& host, const std::string& file, const std::ve
                message("take the setting out of {} for this command", file)};
 }
 
-// Of the project, the nearest file counts alone: uv.toml, or a pyproject.toml that speaks of uv.
-Result<void> check_uv(const Host& host) {
+// Of the project, the nearest file counts alone: uv.toml, or a pyproject.toml that speaks of uv. uv looks for it from
+// `start` upwards.
+Result<void> check_uv(const Host& host, const std::string& start) {
   const std::vector<std::string> own = {"pip"}, project = {"tool.uv.pip"};
   if (const std::string named = host.env("UV_CONFIG_FILE").value_or(""); !named.empty())
     return check_file(host, path_join(current_directory(), named), own);
@@ -64,7 +64,7 @@ Result<void> check_uv(const Host& host) {
   const std::string settings = host.env("XDG_CONFIG_HOME").value_or(path_join(home, ".config"));
   SCANKIT_CHECK(check_file(host, path_join(settings, "uv/uv.toml"), own));
   SCANKIT_CHECK(check_file(host, "/etc/uv/uv.toml", own));
-  for (std::string folder = current_directory(); !folder.empty(); folder = path_dirname(folder)) {
+  for (std::string folder = start; !folder.empty(); folder = path_dirname(folder)) {
     const std::string toml = path_join(folder, "uv.toml"), python = path_join(folder, "pyproject.toml");
     if (host.exists(toml)) return check_file(host, toml, own);
     const auto text = host.read_file(python, kMostSettings);
@@ -76,18 +76,13 @@ Result<void> check_uv(const Host& host) {
 
 }  // namespace
 
-void forget_diversions() {
-  constexpr std::array<const char*, 6> kVariables = {"PYTHONPATH", "PIP_TARGET", "PIP_PREFIX",
-                                                     "PIP_ROOT",   "UV_TARGET",  "UV_PREFIX"};
-  for (const char* variable : kVariables) (void)::unsetenv(variable);
-}
-
-Result<void> check_not_diverted(const Host& host, const Python& python, installer::Installer::Kind kind) {
-  if (kind == installer::Installer::Kind::Uv) return check_uv(host);
-  if (kind != installer::Installer::Kind::Pip) return {};
+Result<void> check_not_diverted(const Host& host, const Python& python, const Installer& installer) {
+  if (installer.kind == Installer::Kind::Uv)
+    return check_uv(host, installer.project.empty() ? current_directory() : installer.project);
+  if (installer.kind != Installer::Kind::Pip) return {};
   for (const std::string& file : probes::pip_config_files(host, python))
     SCANKIT_CHECK(check_file(host, file, {"install", "global"}));
   return {};
 }
 
-}  // namespace scankit::envspec
+}  // namespace scankit::installer
