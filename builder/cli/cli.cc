@@ -156,12 +156,27 @@ void add_build(CLI::App& app, int& exit_status, const MachineReader& read_machin
   });
 }
 
+void add_local_package(CLI::App& command, FixOptions& options) {
+  auto* wheel =
+      command.add_option("--wheel", options.wheel,
+                         say("install this wheel, once its tags and its modules fit this environment"));
+  auto* sources = command.add_option(
+      "--from-source", options.sources,
+      say("build the package in this directory against the installed torch, and install the wheel"));
+  wheel->type_name("FILE")->excludes(sources);
+  sources->type_name("DIR");
+  for (const char* other : {"--module", "--package", "--flavor", "--arch", "--for"})
+    for (CLI::Option* option : {wheel, sources}) option->excludes(other);
+}
+
 void add_fix(CLI::App& app, int& exit_status, const MachineReader& read_machine) {
   const auto options = std::make_shared<FixOptions>();
   options->read_machine = read_machine;
   CLI::App* command = app.add_subcommand("fix", say("repair what doctor finds broken, or change nothing"));
   note(*command,
        {.examples = {"scankit fix", "scankit fix --dry-run", "scankit fix --yes --package mamba-ssm",
+                     "scankit fix --wheel dist/my_ext-1.0-cp311-cp311-linux_x86_64.whl",
+                     "scankit fix --from-source ~/src/my-ext --dry-run",
                      "scankit fix --python .venv/bin/python --target ~/.scankit/modules"},
         .statuses = {{kExitClean, say("repaired, or nothing to do")},
                      {kExitFindings, say("not repaired")},
@@ -188,6 +203,7 @@ void add_fix(CLI::App& app, int& exit_status, const MachineReader& read_machine)
                    say("build for the GPUs of a stored snapshot or of a scankit.yaml"))
       ->type_name("SNAPSHOT|SPEC")
       ->excludes(arch);
+  add_local_package(*command, *options);
   add_target(*command, options->target);
   begin_group(*command, say("Compilation"));
   add_compilation(*command, options->compilation);

@@ -60,6 +60,7 @@ struct FixOptions {
   std::string for_machine;  // as for a build
   MachineReader read_machine;
   std::vector<std::string> packages;  // that the user wants without their CUDA build
+  std::string wheel, sources;  // a package of the user's own: its file, or the directory that builds it
   bool dry_run = false, yes = false, json = false;
 };
 int run_fix(const FixOptions& options);

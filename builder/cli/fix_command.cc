@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "builder/cli/fix_stages.h"
 #include "builder/fix/plan.h"
@@ -37,6 +39,25 @@ installer::Installer installer_for(const FixContext& context, fix::FixPlan& plan
   return installer;
 }
 
+// Builds the wheel of the user's sources, and plans its installation. Nothing of the environment is changed by it.
+Result<void> build_wheel(const FixContext& context, fix::ChangePackages& packages, const std::string& keep,
+                         int lock) {
+  const std::string python = context.diagnosis.python;
+  for (const installer::InstallerCommand& command : packages.build->commands) {
+    tell(say("running: {}", installer::shown(command)));
+    SCANKIT_CHECK(fix::run_installer(command, lock));
+  }
+  SCANKIT_TRY(const std::string wheel, fix::built_wheel(packages.build->wheels));
+  SCANKIT_TRY(fix::LocalWheel examined, fix::examine_wheel(python, wheel));
+  SCANKIT_TRY(examined.path, fix::keep_wheel(wheel, keep));
+  SCANKIT_TRY(fix::ChangePackages ready, fix::change_for(context.host, context.report.snapshot, examined));
+  packages.commands = std::move(ready.commands);
+  packages.change = std::move(ready.change);
+  packages.before = std::move(ready.before);
+  packages.modules = std::move(ready.modules);
+  return {};
+}
+
 // Builds the modules of one part into `built`. Modules that came with scankit are there already.
 Result<void> build_modules(const FixContext& context, const fix::FixPlan& part, compile::BuildRequest request,
                            std::map<std::string, compile::BuiltModule>& built) {
@@ -48,16 +69,42 @@ Result<void> build_modules(const FixContext& context, const fix::FixPlan& part, 
   return {};
 }
 
+std::string folder_of_wheels(const fix::InstallTarget& place) {
+  return fix::StateFolder(place.base).root() + "/wheels";
+}
+
+Result<void> build_wheels(const FixContext& context, fix::FixPlan& part, int lock) {
+  for (fix::RepairStep& step : part.steps)
+    if (auto* packages = std::get_if<fix::ChangePackages>(&step.what); packages != nullptr && packages->build)
+      SCANKIT_CHECK(build_wheel(context, *packages, folder_of_wheels(part.place), lock));
+  return {};
+}
+
 // A build that fails ends its own part only; the others go on.
-void build_parts(const FixContext& context, const compile::BuildRequest& request,
+void build_parts(const FixContext& context, const compile::BuildRequest& request, int lock,
                  std::vector<fix::PartResult>& parts, std::map<std::string, compile::BuiltModule>& built) {
   const report::IfInterrupted words(
       say("interrupted: the environment was not changed. Compiled code is kept in the cache; run the same "
           "command again to continue"));
-  for (fix::PartResult& part : parts)
-    if (auto made = build_modules(context, part.plan, request, built); !made) {
+  for (fix::PartResult& part : parts) {
+    auto made = build_modules(context, part.plan, request, built);
+    if (made) made = build_wheels(context, part.plan, lock);
+    if (!made) {
       part.failed_at = fix::FailedAt::Preparation;
       part.error = made.error();
+    }
+  }
+}
+
+// A wheel that was built and not installed serves nobody.
+void forget_wheels(const std::vector<fix::PartResult>& parts) {
+  for (const fix::PartResult& part : parts)
+    for (const fix::RepairStep& step : part.plan.steps) {
+      const auto* packages = std::get_if<fix::ChangePackages>(&step.what);
+      if (part.kept() || packages == nullptr || !packages->build || packages->before.empty()) continue;
+      std::error_code ignored;
+      std::filesystem::remove(packages->change.requirements.front(), ignored);
+      std::filesystem::remove(folder_of_wheels(part.plan.place), ignored);  // only where it is empty
     }
 }
 
@@ -97,7 +144,7 @@ int act(const FixContext& context, const fix::PlanView& view, const compile::Bui
   // Before minutes of compiling, not after them.
   auto lock = fix::Lock::take(state.root());
   if (!lock) return refuse(context, view, lock.error());
-  build_parts(context, request, parts, built);
+  build_parts(context, request, lock->descriptor(), parts, built);
   const fix::Interruption interruption;
   if (std::ranges::any_of(parts, &fix::PartResult::kept)) {
     if (auto left = clear_what_is_left(state); !left) return refuse(context, view, left.error());
@@ -106,6 +153,7 @@ int act(const FixContext& context, const fix::PlanView& view, const compile::Bui
   } else if (is_first) {
     std::move(*lock).leave_no_trace();
   }
+  forget_wheels(parts);
   return tell_results(context, view, parts);
 }
 
@@ -133,6 +181,22 @@ int carry_out(const FixContext& context, fix::FixPlan plan, compile::BuildReques
 
 }  // namespace
 
+namespace {
+
+// What --wheel or --from-source names. It is examined before anything else, so that what cannot work is refused at once.
+Result<void> examine_local_package(const Host& host, const FixOptions& options, const std::string& python,
+                                   fix::PlanRequest& request) {
+  if (!options.wheel.empty()) {
+    SCANKIT_TRY(request.wheel, fix::examine_wheel(python, options.wheel));
+  }
+  if (!options.sources.empty()) {
+    SCANKIT_TRY(request.sources, fix::examine_sources(host, python, options.sources));
+  }
+  return {};
+}
+
+}  // namespace
+
 int run_fix(const FixOptions& options) {
   const std::unique_ptr<Host> host = make_real_host();
   auto request = fix_request(options);
@@ -147,6 +211,9 @@ int run_fix(const FixOptions& options) {
   if (!recovery) return report_error("fix", recovery.error(), kExitFindings);
   if (*recovery == Recovery::Declined) return kExitFindings;
   look_where_it_was_put(*host, *target);
+  fix::PlanRequest wanted;
+  if (const auto fits = examine_local_package(*host, options, *python, wanted); !fits)
+    return report_error("fix", fits.error(), kExitFindings);
 
   FixContext context{options, *host, {*python, {}}, {}, {}, *recovery == Recovery::Undone};
   if (!options.module.empty()) context.diagnosis.modules = {options.module};
@@ -158,9 +225,12 @@ int run_fix(const FixOptions& options) {
         build_for(options.for_machine, options.read_machine, context.report.snapshot, request->targets);
     if (!known) return report_error("fix", known.error(), kExitUsage);
   }
-  auto plan = fix::plan_fix(
-      *host, context.report,
-      {context.diagnosis.modules, options.packages, request->targets.list, *target, request->flavor});
+  wanted.modules = context.diagnosis.modules;
+  wanted.packages = options.packages;
+  wanted.wanted = request->targets.list;
+  wanted.place = *target;
+  wanted.flavor = request->flavor;
+  auto plan = fix::plan_fix(*host, context.report, wanted);
   if (!plan) return report_error("fix", plan.error(), kExitFindings);
   if (plan->kind != fix::FixPlan::Kind::Act) return explain_no_action(context, *plan);
   return carry_out(context, *std::move(plan), *std::move(request));

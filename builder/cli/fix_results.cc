@@ -107,7 +107,12 @@ namespace {
 void tell_kept_step(const FixOptions& options, const fix::RepairStep& step) {
   if (const auto* away = std::get_if<fix::MoveAway>(&step.what))
     print_line(options, say("repaired: {} no longer hides {}", away->path, away->module));
-  if (const auto* packages = std::get_if<fix::ChangePackages>(&step.what))
+  const auto* packages = std::get_if<fix::ChangePackages>(&step.what);
+  if (packages != nullptr && !packages->local.empty())
+    print_line(options, packages->modules.empty() ? say("installed: {}", packages->local)
+                                                  : say("installed: {}; `{}` works", packages->local,
+                                                        fix::import_of(packages->modules)));
+  else if (packages != nullptr)
     print_line(options, say("repaired: {}", packages->statements.empty() ? join(packages->change.requirements)
                                                                          : join(packages->statements)));
   if (const auto* variable = std::get_if<fix::SetVariable>(&step.what))

@@ -221,6 +221,16 @@ Result<void> still_wrong(const std::vector<RepairStep>& steps, const Report& rep
   return {};
 }
 
+Result<void> verify_packages(RunningPart& part, const ChangePackages& packages) {
+  for (const std::string& statement : packages.statements) {
+    part.progress.act(say("verifying: {}", statement));
+    SCANKIT_CHECK(verify_statement(part.request.python, statement));
+  }
+  if (packages.local.empty()) return {};
+  part.progress.act(say("verifying: {}", import_of(packages.modules)));
+  return verify_package(part.request.python, packages.before.front().first, packages.modules);
+}
+
 // A module of ours is proven by a call. For other steps the doctor must no longer find what the plan
 // repaired, and modules of earlier parts must still work.
 Result<void> verify_part(RunningPart& part) {
@@ -228,10 +238,7 @@ Result<void> verify_part(RunningPart& part) {
   bool look_again = false;
   for (const RepairStep& step : part.plan.steps) {
     if (const auto* packages = std::get_if<ChangePackages>(&step.what))
-      for (const std::string& statement : packages->statements) {
-        part.progress.act(say("verifying: {}", statement));
-        SCANKIT_CHECK(verify_statement(part.request.python, statement));
-      }
+      SCANKIT_CHECK(verify_packages(part, *packages));
     look_again = look_again || step.ask_again || !std::holds_alternative<InstallBundled>(step.what);
   }
   if (look_again) {

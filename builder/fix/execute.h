@@ -73,6 +73,11 @@ Result<void> verify_loads(const std::string& python, const std::string& module, 
 Result<void> verify_import(const std::string& python, const std::string& module, const std::string& expected,
                            const std::string& extra_path);
 
+// Imports torch, the modules and the package that has the name of the distribution. The modules must come from their
+// files of the environment. Errc::Conflict: from other ones.
+Result<void> verify_package(const std::string& python, const std::string& distribution,
+                            const std::vector<WheelModule>& modules);
+
 // Runs the statement, such as "from mamba_ssm import Mamba", in a fresh interpreter.
 Result<void> verify_statement(const std::string& python, const std::string& statement);
 

@@ -218,6 +218,57 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
   return made;
 }
 
+// The wheel alone first, also where its release is installed already, and then what it depends on.
+Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const LocalWheel& wheel) {
+  const std::string name = installer::required_name(wheel.name);
+  ChangePackages made;
+  made.installer = installer::installer_of(host, snapshot, name);
+  if (made.installer.kind == installer::Installer::Kind::None) return nobody_can(made.installer);
+  made.change = {.requirements = {wheel.path}, .reinstall = true};
+  if (name != "torch") hold_torch(snapshot, made.change);
+  made.commands = installer::change_commands(made.installer, made.change);
+  if (made.commands.empty())
+    return Error{
+        Errc::Unsupported,
+        message("{}, and {} installs no wheel", made.installer.why, installer::name_of(made.installer.kind)),
+        message("remove {} with it first, or use a venv", name)};
+  for (installer::InstallerCommand& more : installer::change_commands(
+           made.installer, {.requirements = made.change.requirements, .held = made.change.held}))
+    made.commands.push_back(std::move(more));
+  made.before = {{name, installed_version(snapshot, name)}};
+  made.local = wheel.path;
+  made.modules = wheel.modules;
+  return made;
+}
+
+Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const LocalSources& sources) {
+  ChangePackages made;
+  made.installer = installer::installer_of(host, snapshot);
+  if (made.installer.kind == installer::Installer::Kind::None) return nobody_can(made.installer);
+  SCANKIT_CHECK(make_work_folder(made));
+  WheelBuild build{sources.folder, path_join(made.work->path(), "wheels"), {}};
+  made.commands = {installer::wheel_command(made.installer, build.folder, build.wheels, sources.isolated)};
+  SCANKIT_CHECK(build_apart(made));
+  installer::InstallerCommand command = std::move(made.commands.front());
+  for (const auto& [name, value] : sources.environment) command.environment.push_back(name + "=" + value);
+  if (!sources.tools.empty()) {
+    const std::string tools = path_join(made.work->path(), "tools");
+    const auto before = [&](const char* name) {
+      const std::string value = host.env(name).value_or("");
+      return value.empty() ? "" : ":" + value;
+    };
+    command.environment.push_back("PYTHONPATH=" + tools + before("PYTHONPATH"));
+    command.environment.push_back("PATH=" + tools + "/bin" + before("PATH"));
+    build.commands.push_back(installer::tools_command(made.installer, sources.tools, tools));
+  }
+  build.commands.push_back(std::move(command));
+  made.commands.clear();
+  made.change = {.requirements = {sources.folder}, .reinstall = true};
+  made.local = sources.folder;
+  made.build = std::move(build);
+  return made;
+}
+
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix,
                                   bool damaged) {
   if (!fix.project.empty())

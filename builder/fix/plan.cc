@@ -180,8 +180,24 @@ bool runs_installer(const FixPlan& plan) {
       plan.steps, [](const RepairStep& step) { return std::holds_alternative<ChangePackages>(step.what); });
 }
 
+namespace {
+
+// The user knows what is to be installed. Repairs of other findings would be a surprise, and one of the same module
+// would undo the wish.
+Result<FixPlan> plan_of_local_package(const PlanInput& input) {
+  FixPlan plan;
+  plan.place = input.request.place;
+  SCANKIT_CHECK(add_local_package(input, plan));
+  divide_into_parts(plan.steps);
+  plan.kind = FixPlan::Kind::Act;
+  return plan;
+}
+
+}  // namespace
+
 Result<FixPlan> plan_fix(const Host& host, const Report& report, const PlanRequest& request) {
   const PlanInput input{host, report, request};
+  if (request.wheel || request.sources) return plan_of_local_package(input);
   if (report.snapshot.torch.state == ProbeState::Absent && !torch_can_be_installed(report))
     return without_torch(input);
   FixPlan plan;

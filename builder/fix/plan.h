@@ -10,6 +10,7 @@
 #include "builder/compile/build.h"
 #include "builder/compile/compile.h"
 #include "builder/fix/install_target.h"
+#include "builder/fix/local_package.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
 #include "doctor/model/finding.h"
@@ -29,6 +30,11 @@ struct MoveAway {
   std::string path, module;
   bool operator==(const MoveAway&) const = default;
 };
+// Sources that become a wheel before anything is changed. The commands put it into the directory `wheels`.
+struct WheelBuild {
+  std::string folder, wheels;
+  std::vector<installer::InstallerCommand> commands;
+};
 // Packages are changed by the user's own installer.
 struct ChangePackages {
   installer::Installer installer;
@@ -37,6 +43,9 @@ struct ChangePackages {
   std::vector<std::pair<std::string, std::string>> before;  // name and version, "" where it is not installed
   std::vector<std::string> statements;                      // what must work afterwards
   std::shared_ptr<const TemporaryDirectory> work;           // that the commands name: the tools of a build
+  std::string local;                 // the wheel or the directory of sources that the user named, "" for none
+  std::vector<WheelModule> modules;  // of that wheel
+  std::optional<WheelBuild> build;   // of these sources; `commands` are not known before it has ended
 };
 // A variable of the loader, set in the script that activates the environment.
 struct SetVariable {
@@ -79,6 +88,9 @@ struct PlanRequest {
   std::vector<module::Target> wanted;  // named by --arch: a module of ours that lacks one is built again
   InstallTarget place;
   compile::Flavor flavor = compile::Flavor::Universal;
+  // What the user named is installed, and nothing else.
+  std::optional<LocalWheel> wheel;
+  std::optional<LocalSources> sources;
 };
 
 // Whether a finding is about one of the modules or about what is below every module. True for every finding
@@ -168,6 +180,9 @@ Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapsho
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const InstallPackages& fix);
 Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const RebuildPackage& fix,
                                   bool damaged);
+// A wheel of the user's, and sources that are to become one.
+Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const LocalWheel& wheel);
+Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, const LocalSources& sources);
 
 // "?" if the distribution is installed and its version is not known.
 std::string installed_version(const Snapshot& snapshot, const std::string& name);  // "" where it is not
@@ -192,5 +207,7 @@ bool is_taken(const Snapshot& snapshot, const InstallBundled& wanted);
 void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& plan);
 // What --package named. The Error says which one cannot be installed, and why.
 Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan);
+// What --wheel or --from-source named.
+Result<void> add_local_package(const PlanInput& input, FixPlan& plan);
 
 }  // namespace scankit::fix

@@ -222,4 +222,18 @@ Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan) {
   return {};
 }
 
+Result<void> add_local_package(const PlanInput& input, FixPlan& plan) {
+  const PlanRequest& request = input.request;
+  const std::string option = request.wheel ? "--wheel" : "--from-source";
+  const std::string& named = request.wheel ? request.wheel->path : request.sources->folder;
+  if (request.place.elsewhere)
+    return Error{request.place.why.empty() ? Errc::InvalidArgument : Errc::PermissionDenied,
+                 message("{} {}: {}", option, named, not_in_place(request.place)), ""};
+  SCANKIT_TRY(ChangePackages made, request.wheel
+                                       ? change_for(input.host, input.report.snapshot, *request.wheel)
+                                       : change_for(input.host, input.report.snapshot, *request.sources));
+  plan.steps.push_back({say("{} was requested", named), "", path_basename(named), std::move(made)});
+  return {};
+}
+
 }  // namespace scankit::fix

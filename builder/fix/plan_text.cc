@@ -90,6 +90,12 @@ class Text {
   void tell(const MoveAway& away) { line(say("move"), say("{} into {}", away.path, backup_of(plan_))); }
 
   void tell(const ChangePackages& packages) {
+    if (packages.build) {
+      for (const installer::InstallerCommand& command : packages.build->commands)
+        pasted(say("build"), installer::shown(command));
+      line(say("then"), say("the wheel that it makes is examined, and installed by {}",
+                            installer::name_of(packages.installer.kind)));
+    }
     for (const installer::InstallerCommand& command : packages.commands)
       pasted(say("run"), installer::shown(command));
     for (const auto& [name, version] : packages.before)
@@ -103,6 +109,7 @@ class Text {
       line(say("note"), say("the next `uv sync` of {} undoes this: the change is not in its lock",
                             packages.installer.project));
     for (const std::string& statement : packages.statements) pasted(say("prove"), statement);
+    if (!packages.modules.empty()) pasted(say("prove"), import_of(packages.modules));
   }
 
   void tell(const SetVariable& variable) {
@@ -115,6 +122,17 @@ class Text {
   const FixPlan& plan_;
   std::vector<std::pair<std::string, bool>> lines_;  // and whether the legend leaves it as it is
 };
+
+Json commands_of(const std::vector<installer::InstallerCommand>& commands) {
+  Json json = Json::array();
+  for (const installer::InstallerCommand& command : commands)
+    json.push_back({{"argv", command.argv},
+                    {"environment", command.environment},
+                    {"folder", command.folder},
+                    {"constraints", command.constraints},
+                    {"shell", installer::shown(command)}});
+  return json;
+}
 
 // One step of `scankit fix --json`; what is not there is null.
 struct StepJson {
@@ -141,18 +159,16 @@ struct StepJson {
   Json operator()(const ChangePackages& packages) const {
     Json json{{"kind", "change_packages"}, {"installer", installer::name_of(packages.installer.kind)}};
     json["requirements"] = packages.change.requirements;
-    json["commands"] = Json::array();
-    for (const installer::InstallerCommand& command : packages.commands)
-      json["commands"].push_back({{"argv", command.argv},
-                                  {"environment", command.environment},
-                                  {"folder", command.folder},
-                                  {"constraints", command.constraints},
-                                  {"shell", installer::shown(command)}});
+    json["local"] = packages.local.empty() ? Json() : Json(packages.local);
+    json["build"] = packages.build ? commands_of(packages.build->commands) : Json();
+    json["commands"] = commands_of(packages.commands);
     json["before"] = Json::array();
     for (const auto& [name, version] : packages.before)
       json["before"].push_back({{"name", name}, {"version", version.empty() ? Json() : Json(version)}});
     json["kept_by_sync"] = installer::kept_by_sync(packages.installer, packages.change);
     json["statements"] = packages.statements;
+    json["modules"] = Json::array();
+    for (const WheelModule& module : packages.modules) json["modules"].push_back(module.module);
     return json;
   }
   Json operator()(const SetVariable& variable) const {

@@ -56,6 +56,35 @@ except BaseException as problem:
 os._exit(0)
 )";
 
+// Arguments: DISTRIBUTION, then MODULE FILE for each module. Of the packages of the distribution the one with its name
+// is imported; others may be its tests or examples.
+inline constexpr const char* kPackageProgram = R"(
+import importlib, os, re, sys
+channel = os.dup(3)
+os.close(3)
+distribution, pairs = sys.argv[1], sys.argv[2:]
+sys.argv[:] = ['-c']
+sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]
+plain = lambda name: re.sub(r'[-_.]+', '-', name).lower()
+def end(kind, text=''):
+    os.write(channel, (kind + '\n' + text).encode('utf-8', 'backslashreplace')[:4000])
+    os._exit(0)
+try:
+    import torch
+    from importlib import metadata
+    for module, file in zip(pairs[::2], pairs[1::2]):
+        found = os.path.abspath(importlib.import_module(module).__file__)
+        if not found.startswith(sys.prefix + os.sep) or not found.endswith(os.sep + file):
+            end('other file', module + '\n' + found)
+    files = [str(file) for file in metadata.distribution(distribution).files or []]
+    for package in sorted({file.split('/')[0] for file in files if re.fullmatch(r'[^/]+/__init__\.py', file)}):
+        if plain(package) == plain(distribution):
+            importlib.import_module(package)
+    end('ok')
+except BaseException as problem:
+    end('failed', type(problem).__name__ + ': ' + str(problem))
+)";
+
 // Arguments: MODULE EXPECTED EXTRA. The expected numbers come from the recurrence or the convolution in plain
 // Python floats, not from any build of the module.
 inline constexpr const char* kImportAndCallProgram = R"(
@@ -205,6 +234,28 @@ Result<void> verify_import(const std::string& python, const std::string& module,
   }
   const std::string why = kind == "failed" ? text : how_it_ended(ran);
   return Error{Errc::ToolFailed, message("`import torch; import {}` failed after the fix: {}", module, why),
+               message("see `scankit doctor`")};
+}
+
+Result<void> verify_package(const std::string& python, const std::string& distribution,
+                            const std::vector<WheelModule>& modules) {
+  std::vector<std::string> arguments{distribution};
+  for (const WheelModule& one : modules) arguments.insert(arguments.end(), {one.module, one.file});
+  const auto result = run_python(python, kPackageProgram, arguments, std::chrono::minutes(5));
+  if (!result) return result.error();
+  const std::string kind = result->channel.substr(0, result->channel.find('\n'));
+  const std::string text =
+      kind.size() < result->channel.size() ? result->channel.substr(kind.size() + 1) : "";
+  if (kind == "ok") return {};
+  if (kind == "other file") {
+    const auto end = text.find('\n');
+    return Error{Errc::Conflict,
+                 message("`import {}` imports {}, which is not the file that was installed",
+                         text.substr(0, end), end == std::string::npos ? "" : text.substr(end + 1)),
+                 message("that copy comes first on the import path: move it away, or see `scankit doctor`")};
+  }
+  const std::string why = kind == "failed" ? text : how_it_ended(*result);
+  return Error{Errc::ToolFailed, message("`{}` failed after the installation: {}", import_of(modules), why),
                message("see `scankit doctor`")};
 }
 

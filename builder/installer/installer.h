@@ -70,6 +70,9 @@ InstallerCommand unpack_command(const Installer& downloader, const std::string& 
 // Installs further packages that a build needs into a directory of ours. pip and uv only.
 InstallerCommand tools_command(const Installer& installer, const std::vector<std::string>& requirements,
                                const std::string& folder);
+// Builds the wheel of the sources in `folder` into the directory `wheels`, and installs nothing. pip and uv only.
+InstallerCommand wheel_command(const Installer& installer, const std::string& folder,
+                               const std::string& wheels, bool isolated);
 // One wheel as a file in `folder`, without what it depends on. pip only: uv has no such command.
 InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
                                   const std::string& folder);

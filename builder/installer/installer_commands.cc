@@ -202,6 +202,20 @@ InstallerCommand tools_command(const Installer& installer, const std::vector<std
   return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
 }
 
+// --no-cache-dir: pip would keep a wheel that was built for the torch of today.
+InstallerCommand wheel_command(const Installer& installer, const std::string& folder,
+                               const std::string& wheels, bool isolated) {
+  const bool is_uv = installer.kind == Installer::Kind::Uv;
+  Words argv = is_uv ? installer.program : pip_words(installer, "wheel");
+  if (is_uv)
+    add(argv, {"build", "--wheel", "--python", installer.environment, "--out-dir", wheels});
+  else
+    add(argv, {"--no-deps", "--no-cache-dir", "--wheel-dir", wheels});
+  if (!isolated) argv.emplace_back("--no-build-isolation");
+  argv.push_back(folder);
+  return {argv, {}, "", {}};
+}
+
 InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
                                   const std::string& folder) {
   if (downloader.kind != Installer::Kind::Pip) return {};

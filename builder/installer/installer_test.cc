@@ -248,6 +248,19 @@ TEST(InstallerCommands, AreShownAsAShellTakesThem) {
             "cd '/my work' && 'A=b c' /uv add 'torch>=2'");
 }
 
+TEST(InstallerCommands, BuildAWheelAndInstallNothing) {
+  const Installer pip{.kind = Installer::Kind::Pip, .program = {"/p", "-m", "pip"}};
+  const Installer uv{.kind = Installer::Kind::Uv, .program = {"/uv"}, .environment = "/p"};
+  EXPECT_EQ(
+      words(wheel_command(pip, "/src", "/out", false)),
+      "/p -m pip --disable-pip-version-check --no-input wheel --no-deps --no-cache-dir --wheel-dir /out "
+      "--no-build-isolation /src");
+  EXPECT_EQ(words(wheel_command(uv, "/src", "/out", false)),
+            "/uv build --wheel --python /p --out-dir /out --no-build-isolation /src");
+  EXPECT_EQ(words(wheel_command(uv, "/src", "/out", true)),
+            "/uv build --wheel --python /p --out-dir /out /src");
+}
+
 TEST(InstallerCommands, NormaliseNames) {
   EXPECT_EQ(required_name("Nvidia_CUDA.nvrtc--cu12>=12"), "nvidia-cuda-nvrtc-cu12");
   EXPECT_EQ(required_name("torch[all]==2"), "torch");

@@ -67,9 +67,9 @@ def restore_once_it_may(here):
     result.ends(0)
 
 
-def killed_when(here, seen, *words, err=None, variables=None):
+def killed_when(here, seen, *words, err=None, variables=None, arch=("--arch", "compute_75")):
     """Starts a fix and kills it when `seen()`."""
-    fixer = here.scankit.start("fix", "--python", here.python, "--arch", "compute_75", *words, err=err, variables=variables)
+    fixer = here.scankit.start("fix", "--python", here.python, *arch, *words, err=err, variables=variables)
     while not seen() and fixer.poll() is None:
         time.sleep(0.002)
     running = fixer.poll() is None

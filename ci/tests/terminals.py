@@ -156,6 +156,9 @@ def fix():
     shared = os.environ.get("SCANKIT_FIX_CACHE")
     run = Run(repair[:-1] + [shared + "/scankit" if shared else OUT + "/fix-cache"], 80, BASE, folder=OUT)
     check("fix, to its end", run, run.problems() + [run.status != 0 and f"ended with {run.status}"])
+    for option, given in (("--wheel", BROKEN + "/bin/python"), ("--from-source", BROKEN + "/bin")):
+        run = Run([SCANKIT, "fix", "--python", BROKEN + "/bin/python", option, given], 80, BASE, folder=OUT)
+        check(f"fix {option} of what is none", run, run.problems() + [run.status != 2 and f"ended with {run.status}"])
 
 
 def pipes():

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ bool sources_are_here(const Snapshot& snapshot);
 Message needs_no_cuda(const Snapshot& snapshot);
 Message needs_no_nvcc(const Snapshot& snapshot);  // also if there is none: kNvccFound says so
 Message builds_no_python_module(const Snapshot& snapshot);
+
+// How many compilers the memory is enough for, by what files of these sources usually take; at least 1, or 0 if the
+// memory is not known.
+std::uint64_t jobs_that_fit(const Snapshot& snapshot);
 
 Evidence source_evidence(const std::string& list, std::size_t i, std::string value);
 std::string place(const SourceFact& fact);  // "setup.py:12"

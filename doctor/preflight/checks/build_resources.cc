@@ -32,6 +32,16 @@ std::uint64_t room_of(const Memory& memory) {
   return std::min(memory.available, memory.cgroup_limit.value_or(memory.available));
 }
 
+}  // namespace
+
+std::uint64_t jobs_that_fit(const Snapshot& snapshot) {
+  if (!snapshot.memory.present()) return 0;
+  const std::uint64_t room = room_of(snapshot.memory.value), left = room - std::min(room, kDriver);
+  return std::max<std::uint64_t>(left / (snapshot.sources.value.full_headers ? kUsual : kLight), 1);
+}
+
+namespace {
+
 std::uint64_t kernels_of(const SourceTree& tree) {
   return static_cast<std::uint64_t>(std::ranges::count_if(
       tree.sources, [](const SourceFact& fact) { return fact.value.ends_with(".cu"); }));
@@ -57,9 +67,7 @@ checks::CheckResult build_fits_memory(const Snapshot& snapshot) {
   const std::uint64_t each = snapshot.sources.value.full_headers ? kUsual : kLeast;
   // A single compiler may swap and still finish. Several at once are what the kernel's OOM killer ends.
   if (jobs < 2 || jobs * each <= room) return result;
-  const std::uint64_t left = room - std::min(room, kDriver);
-  const std::uint64_t fit =
-      std::max<std::uint64_t>(left / (snapshot.sources.value.full_headers ? kUsual : kLight), 1);
+  const std::uint64_t fit = jobs_that_fit(snapshot);
   Finding finding = build_finding(
       snapshot, Cause::BuildOom,
       message("{} compilers run at once, because of {}, and need about {} with torch's headers; "

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "doctor/base/result.h"
+#include "doctor/host/host.h"
+#include "doctor/model/finding.h"
+
+// A package that the user has as a wheel or as sources (`fix --wheel`, `fix --from-source`). No index is asked for it.
+// What is decided here is decided before anything is written, and nothing of the package is run for it.
+namespace scankit::fix {
+
+// A compiled module of a wheel, and where its file is below the directory that the wheel is installed into.
+struct WheelModule {
+  std::string module;  // "my_ext._C"
+  std::string file;    // "my_ext/_C.cpython-311-x86_64-linux-gnu.so"
+  bool operator==(const WheelModule&) const = default;
+};
+// "import torch, my_ext._C"
+std::string import_of(const std::vector<WheelModule>& modules);
+
+struct LocalWheel {
+  std::string path;           // absolute
+  std::string name, version;  // of its file name
+  std::vector<WheelModule> modules;
+};
+
+// Errc::InvalidArgument if the file is no wheel. Errc::Unsupported if it cannot work for this Python: its tags do not
+// fit, or one of its modules would not load or has no code for the GPUs here.
+Result<LocalWheel> examine_wheel(const std::string& python, const std::string& file);
+
+// The one wheel of a directory that a build has written to.
+Result<std::string> built_wheel(const std::string& folder);
+// Copies it to where it stays: pip and uv record the path that a package came from, and a later repair installs it from
+// there again. Replaces a wheel of the same name. Returns the path.
+Result<std::string> keep_wheel(const std::string& wheel, const std::string& folder);
+
+struct LocalSources {
+  std::string folder;              // absolute
+  bool isolated = false;           // the build needs no torch
+  std::vector<std::string> tools;  // that the build needs and the environment lacks
+  std::vector<std::pair<std::string, std::string>> environment;  // of the build: CUDA_HOME, MAX_JOBS, ...
+};
+
+// Errc::InvalidArgument if the directory builds no Python package. Errc::Unsupported if its build would fail here, as
+// `scankit doctor --sources` says, also with the variables that scankit sets for it.
+Result<LocalSources> examine_sources(const Host& host, const std::string& python, const std::string& folder);
+
+// What the build is to be told: the CUDA toolkit of torch's major version, the architectures of the GPUs here, as many
+// compilers as memory allows, and the switches by which a setup.py builds its CUDA part. Nothing that the user has set.
+std::vector<std::pair<std::string, std::string>> build_variables(const Report& preflight);
+
+// The first error of the report that is about the build of its sources; nullptr if there is none.
+const Finding* build_error(const Report& preflight);
+
+}  // namespace scankit::fix
