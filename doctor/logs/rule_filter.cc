@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/logs/rule_filter.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
@@ -27,7 +29,7 @@ RuleFilter::RuleFilter(const std::vector<std::string>& patterns, const re2::RE2:
   for (const std::string& pattern : patterns) {
     int index = 0;
     if (patterns_.Add(pattern, options, &index) != re2::RE2::NoError)
-      throw std::logic_error("log_rules.yaml: " + pattern);
+      throw std::logic_error(fmt::format("log_rules.yaml: RE2 refuses {}", pattern));
   }
   std::vector<std::string> literals;
   patterns_.Compile(&literals);
@@ -68,7 +70,7 @@ std::vector<int> RuleFilter::match(const std::string& line) const {
   found.clear();
   literals_->find(line, found);
   const auto of_patterns =
-      std::ranges::partition(found, [&](int i) { return i < literals_of_patterns_; }).begin();
+      std::partition(found.begin(), found.end(), [&](int i) { return i < literals_of_patterns_; });
   const bool unfiltered = always_ || of_patterns != found.end();
   found.erase(of_patterns, found.end());
   std::vector<int> candidates;
