@@ -47,6 +47,7 @@ Message filled(const std::string& text, const Captures& captures) {
 struct Explainer::State {
   LineCutter cutter{[this](std::uint64_t line, const std::string& text) { take(line, text); }};
   std::string plain;  // the line, as rules read it
+  RuleFilter::Memo memo;
   std::deque<std::string> before;
   Tracebacks tracebacks;
   LogState seen;
@@ -64,7 +65,7 @@ struct Explainer::State {
     bool explained = false;
     // The rules come in the order of the table. After a match, further clues still count, but no second
     // error: the first rule that explains a line wins.
-    const LineMatch match = matcher().match(plain);
+    const LineMatch match = matcher().match(plain, memo);
     for (const int index : match.rules) {
       const knowledge::LogRule& rule = knowledge::log_rules()[static_cast<std::size_t>(index)];
       if (!follows(rule, index, plain)) continue;

@@ -291,7 +291,8 @@ TEST(LogRules, AreWellFormed) {
     EXPECT_TRUE(join.gives == knowledge::kNoCause || cause_from_slug(join.gives)) << join.gives;
     for (const std::string& clue : join.clues) EXPECT_TRUE(ids.contains(clue)) << clue;
   }
-  EXPECT_TRUE(matcher().match("nothing of note").rules.empty());
+  RuleFilter::Memo memo;
+  EXPECT_TRUE(matcher().match("nothing of note", memo).rules.empty());
 }
 
 }  // namespace

@@ -202,8 +202,8 @@ Matcher::Matcher()
     after_.push_back(rule.after.empty() ? nullptr : compile(rule.after));
 }
 
-LineMatch Matcher::match(const std::string& line) const {
-  LineMatch found{.rules = patterns_.match(line)};
+LineMatch Matcher::match(const std::string& line, RuleFilter::Memo& memo) const {
+  LineMatch found{.rules = patterns_.match(line, memo)};
   found.error = !found.rules.empty() && found.rules.back() == error_index();
   if (found.error) found.rules.pop_back();
   return found;

@@ -58,7 +58,7 @@ class Matcher {
   Matcher();
   // The line with plain quotation marks, and without the prefixes of programs that pass a log on.
   void as_rules_read(const std::string& text, std::string& plain) const;
-  LineMatch match(const std::string& line) const;
+  LineMatch match(const std::string& line, RuleFilter::Memo& memo) const;
   const re2::RE2& pattern(int rule) const { return patterns_.pattern(rule); }
   Captures captures(int rule, const std::string& line) const;
   // Whether `line` meets the rule's `after`; true for a rule without one.

@@ -2,6 +2,7 @@
 #include "doctor/logs/literals.h"
 
 #include <map>
+#include <utility>
 
 namespace scankit::logs {
 
@@ -96,14 +97,18 @@ LiteralFinder::LiteralFinder(const std::vector<std::string>& literals) {
   ends_ = std::move(trie.ends);
 }
 
-void LiteralFinder::find(std::string_view line, std::vector<int>& found) const {
+void LiteralFinder::find(std::string_view line, Marks& marks, std::vector<int>& places) const {
+  if (marks.seen.empty() || ++marks.line == 0) {
+    marks.seen.assign(ends_.size(), 0);
+    marks.line = 1;
+  }
   std::uint32_t row = 0;
   for (const char c : line) {
     const std::uint32_t next = table_[row + class_[static_cast<unsigned char>(c)]];
     row = next & ~kEnds;
     if ((next & kEnds) == 0) continue;
-    const std::vector<int>& ends = ends_[row / classes_];
-    found.insert(found.end(), ends.begin(), ends.end());
+    const std::uint32_t state = row / classes_;
+    if (std::exchange(marks.seen[state], marks.line) != marks.line) places.push_back(static_cast<int>(state));
   }
 }
 

@@ -17,8 +17,15 @@ class LiteralFinder {
   explicit LiteralFinder(const std::vector<std::string>& literals);
   static constexpr std::size_t kLongest = 16;
 
-  // Appends the indices of the texts to `found`, one perhaps several times.
-  void find(std::string_view line, std::vector<int>& found) const;
+  // What one line after another needs, so that no memory is asked for each. To be used with one finder.
+  struct Marks {
+    std::vector<std::uint32_t> seen;  // by place: the number of the last line that came there
+    std::uint32_t line = 0;
+  };
+  // The places where texts end in the line, each once: which texts, says ends_at(). Few lines have many.
+  void find(std::string_view line, Marks& marks, std::vector<int>& places) const;
+  // Indices of the texts; two places may have some in common.
+  const std::vector<int>& ends_at(int place) const { return ends_[static_cast<std::size_t>(place)]; }
 
  private:
   struct Trie;

@@ -14,6 +14,11 @@ namespace {
 // without any.
 constexpr int kShortest = 3;
 
+// For so many patterns and lines it pays to compile one pattern that says whether the line matches any of them.
+constexpr std::size_t kFew = 3;
+constexpr unsigned kMany = 500;
+constexpr std::size_t kMostKnown = 4096;
+
 // How seldom a text is in a log, by a rough measure: long ones are rare, and those of other bytes than words have.
 int rarity(const std::string& text) {
   int sum = 0;
@@ -25,7 +30,7 @@ int rarity(const std::string& text) {
 }  // namespace
 
 RuleFilter::RuleFilter(const std::vector<std::string>& patterns, const re2::RE2::Options& options)
-    : patterns_(kShortest) {
+    : options_(options), patterns_(kShortest) {
   for (const std::string& pattern : patterns) {
     int index = 0;
     if (patterns_.Add(pattern, options, &index) != re2::RE2::NoError)
@@ -65,23 +70,51 @@ std::vector<std::string> RuleFilter::literals_of_unfiltered(const re2::RE2::Opti
   return needed;
 }
 
-std::vector<int> RuleFilter::match(const std::string& line) const {
-  static thread_local std::vector<int> found;  // no memory is asked for on most lines
-  found.clear();
-  literals_->find(line, found);
+RuleFilter::Memo::Candidates RuleFilter::candidates_with(const std::vector<int>& places) const {
+  std::vector<int> found;
+  for (const int place : places)
+    found.insert(found.end(), literals_->ends_at(place).begin(), literals_->ends_at(place).end());
   const auto of_patterns =
       std::partition(found.begin(), found.end(), [&](int i) { return i < literals_of_patterns_; });
   const bool unfiltered = always_ || of_patterns != found.end();
   found.erase(of_patterns, found.end());
-  std::vector<int> candidates;
+  Memo::Candidates made;
   if (!found.empty()) {
-    patterns_.AllPotentials(found, &candidates);  // and the unfiltered ones, which it knows nothing of
-    std::erase_if(candidates, [&](int index) { return std::ranges::binary_search(unfiltered_, index); });
+    patterns_.AllPotentials(found, &made.patterns);  // and the unfiltered ones, which it knows nothing of
+    std::erase_if(made.patterns, [&](int index) { return std::ranges::binary_search(unfiltered_, index); });
   }
-  if (unfiltered) candidates.insert(candidates.end(), unfiltered_.begin(), unfiltered_.end());
-  std::erase_if(candidates, [&](int index) { return !re2::RE2::PartialMatch(line, pattern(index)); });
-  std::ranges::sort(candidates);
-  return candidates;
+  if (unfiltered) made.patterns.insert(made.patterns.end(), unfiltered_.begin(), unfiltered_.end());
+  std::ranges::sort(made.patterns);
+  return made;
+}
+
+std::unique_ptr<re2::RE2> RuleFilter::one_of(const std::vector<int>& patterns) const {
+  std::string any;
+  for (const int index : patterns) any += (any.empty() ? "(?:" : "|(?:") + pattern(index).pattern() + ")";
+  // One pattern may not have two groups of a name, and none of them is asked for.
+  re2::RE2::GlobalReplace(&any, "\\(\\?P<\\w+>", "(?:");
+  auto made = std::make_unique<re2::RE2>(any, options_);
+  return made->ok() ? std::move(made) : nullptr;
+}
+
+std::vector<int> RuleFilter::match(const std::string& line, Memo& memo) const {
+  memo.places.clear();
+  literals_->find(line, memo.marks, memo.places);
+  std::vector<int> matching;
+  if (memo.places.empty() && !always_) return matching;
+  std::ranges::sort(memo.places);
+  auto known = memo.by_places.find(memo.places);
+  if (known == memo.by_places.end()) {
+    if (memo.by_places.size() >= kMostKnown) memo.by_places.clear();
+    known = memo.by_places.emplace(memo.places, candidates_with(memo.places)).first;
+  }
+  Memo::Candidates& candidates = known->second;
+  if (++candidates.lines == kMany && candidates.patterns.size() >= kFew)
+    candidates.any = one_of(candidates.patterns);
+  if (candidates.any != nullptr && !re2::RE2::PartialMatch(line, *candidates.any)) return matching;
+  for (const int index : candidates.patterns)
+    if (re2::RE2::PartialMatch(line, pattern(index))) matching.push_back(index);
+  return matching;
 }
 
 }  // namespace scankit::logs

@@ -3,6 +3,7 @@
 #include <re2/filtered_re2.h>
 #include <re2/re2.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,13 +19,27 @@ class RuleFilter {
  public:
   // The patterns are compiled into the program: one that RE2 refuses is a bug, and throws.
   RuleFilter(const std::vector<std::string>& patterns, const re2::RE2::Options& options);
+  // What one log has shown so far, for its next lines: many have the same texts as one before. Bounded.
+  struct Memo {
+    struct Candidates {
+      std::vector<int> patterns;
+      unsigned lines = 0;
+      std::unique_ptr<re2::RE2> any;  // all of them as one; null for a few patterns, and before many lines
+    };
+    std::map<std::vector<int>, Candidates> by_places;  // of literals that a line has
+    std::vector<int> places;
+    LiteralFinder::Marks marks;
+  };
   // Indices of the patterns that the line matches, in ascending order.
-  std::vector<int> match(const std::string& line) const;
+  std::vector<int> match(const std::string& line, Memo& memo) const;
   const re2::RE2& pattern(int index) const { return patterns_.GetRE2(index); }
 
  private:
+  Memo::Candidates candidates_with(const std::vector<int>& places) const;
+  std::unique_ptr<re2::RE2> one_of(const std::vector<int>& patterns) const;
   std::vector<std::string> literals_of_unfiltered(const re2::RE2::Options& options) const;
 
+  re2::RE2::Options options_;
   re2::FilteredRE2 patterns_;
   // First the literals of patterns_, and behind them those of unfiltered_.
   std::unique_ptr<LiteralFinder> literals_;
