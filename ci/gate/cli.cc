@@ -83,7 +83,7 @@ void add_init(CLI::App& ci, int& exit_status) {
   command->add_flag("--force", options->force, say("overwrite existing files"));
   auto* scankit = command->add_option(
       "--scankit", options->scankit,
-      say("for github and gitlab: path in the repository, or URL, of the scankit to run [default: "
+      say("for github, gitlab and jenkins: path in the repository, or URL, of the scankit to run [default: "
           ".scankit/scankit]"));
   scankit->type_name("PATH|URL");
   command->add_option("--sha256", options->sha256, say("SHA-256 of --scankit; required for a URL"))

@@ -120,6 +120,8 @@ Result<ScankitSource> scankit_source(const CiInitOptions& options);
 
 // `text` as a scalar of YAML on one line.
 std::string yaml_quoted(const std::string& text);
+// As a literal of Groovy.
+std::string groovy_quoted(const std::string& text);
 // Every line of a script, without the comments at its top, in the place of "@NAME@" on a line of its own and
 // as far to the right as that.
 std::string with_script(std::string text, const std::string& name, std::string_view script);

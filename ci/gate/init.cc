@@ -31,6 +31,8 @@
 TEMPLATE(policy)
 TEMPLATE(github)
 TEMPLATE(gitlab)
+TEMPLATE(jenkins)
+TEMPLATE(grafana)
 TEMPLATE(install_environment)
 TEMPLATE(fetch_scankit)
 TEMPLATE(pre_commit)
@@ -119,6 +121,13 @@ std::string yaml_quoted(const std::string& text) {
   return quoted + "'";
 }
 
+// Single quotes: Groovy then expands nothing, and a backslash escapes both characters that mean something.
+std::string groovy_quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += (c == '\'' || c == '\\' ? "\\" : "") + std::string(1, c);
+  return quoted + "'";
+}
+
 std::string with_script(std::string text, const std::string& name, std::string_view script) {
   const std::string place = "@" + name + "@\n";
   const std::size_t at = text.find(place);
@@ -178,10 +187,12 @@ const std::vector<Kind>& kinds() {
       {"policy", {}, true},
       {"github", {{".github/workflows/scankit.yml", github}}, true, true},
       {"gitlab", {{".gitlab-ci.yml", gitlab}}, true, true},
+      {"jenkins", {{"Jenkinsfile", jenkins}}, true, true},
       {"pre-commit", {{".pre-commit-config.yaml", pre_commit}}, true},
       {"slurm-healthcheck", {{"scankit-healthcheck.sh", slurm_healthcheck, 0755}}},
       {"kubernetes-probe", {{"scankit-probe.yaml", kubernetes_probe}}},
       {"node-problem-detector", {{"scankit-npd.sh", npd, 0755}, {"scankit-npd.json", npd_json}}},
+      {"grafana", {{"scankit-dashboard.json", grafana}}},
       {"issue-template", {{".github/ISSUE_TEMPLATE/installation.yml", issue_template}}},
   };
   return all;
@@ -206,6 +217,8 @@ std::string filled(std::string text, const ScankitSource& source, const std::str
   text = with_script(std::move(text), "FETCH_SCANKIT", fetch_scankit());
   text = replaced(std::move(text), "@SCANKIT@", yaml_quoted(source.where));
   text = replaced(std::move(text), "@SHA256@", yaml_quoted(source.sha256));
+  text = replaced(std::move(text), "@GROOVY_SCANKIT@", groovy_quoted(source.where));
+  text = replaced(std::move(text), "@GROOVY_SHA256@", groovy_quoted(source.sha256));
   return replaced(std::move(text), "@IMAGE@", conda ? "condaforge/miniforge3:latest" : "python:3.11");
 }
 
@@ -270,7 +283,7 @@ int run_ci_init(const CiInitOptions& options) {
     }
     source = *std::move(told);
   } else if (options.scankit) {
-    cli::report_error({Errc::InvalidArgument, message("--scankit is for github and gitlab"),
+    cli::report_error({Errc::InvalidArgument, message("--scankit is for github, gitlab and jenkins"),
                        message("the files that {} writes run the scankit on PATH", options.kind)});
     return kExitUsage;
   }

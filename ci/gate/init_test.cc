@@ -78,6 +78,7 @@ TEST_F(InitSource, TheEnvironmentIsFoundInTheOrderOfTheScript) {
 
 TEST(InitText, IsWhatYamlReadsBack) {
   EXPECT_EQ(yaml_quoted("a'b: #c"), "'a''b: #c'");
+  EXPECT_EQ(groovy_quoted("a'b\\c $d"), "'a\\'b\\\\c $d'");
   EXPECT_EQ(with_script("run: |\n  @X@\n  last\n", "X", "# top\nif a; then\n  b\nfi\n"),
             "run: |\n  if a; then\n    b\n  fi\n  last\n");
 }

@@ -23,7 +23,7 @@ policy() { # MODULE [MORE]
 run() { # NAME EXPECTED
   local stem=$work/reports/$1
   status_is "$2" "$scankit" ci run --python "$python" --report "json=$stem.json" --report "junit=$stem.xml" \
-    --report "sarif=$stem.sarif" --report "github=$stem.github" --report "markdown=$stem.md" --report "prometheus=$stem.prom"
+    --report "sarif=$stem.sarif" --report "github=$stem.github" --report "markdown=$stem.md" --report "prometheus=$stem.prom" --report "otlp=$stem.otlp"
 }
 causes() { "$readers" -c 'import json, sys; print(*(f["cause"] + ":" + f["severity"] for f in json.load(open(sys.argv[1]))["findings"]))' "$work/reports/$1.json"; }
 

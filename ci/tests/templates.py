@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""templates.py wheel SCANKIT FOLDER | broken FOLDER | github|gitlab|action FILE PROJECT | npd FOLDER: runs what the templates hold.
+"""templates.py wheel SCANKIT FOLDER | broken FOLDER | github|gitlab|jenkins|action FILE PROJECT | npd FOLDER: runs what the templates hold.
 
 RUNNER: a folder for the runner's Python; TORCH: a folder to put on its path; PAGE: the file of the job summary.
 """
@@ -97,6 +97,44 @@ def gitlab(file, project):
               {"TMPDIR": temporary, **python_on_path(), **job["variables"]}, project)
 
 
+def groovy(text):
+    """The syntax tree; a file that is no Groovy is an error, as it is in Jenkins."""
+    import tree_sitter
+    import tree_sitter_groovy
+    tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_groovy.language())).parse(text.encode())
+    assert not tree.root_node.has_error, "it is not Groovy"
+    return tree.root_node
+
+
+def nodes(node, kind):
+    found = [node] if node.type == kind else []
+    return found + [one for child in node.children for one in nodes(child, kind)]
+
+
+def literal(node):
+    """What a string in single quotes means."""
+    text = node.text.decode()
+    quote = "'''" if text.startswith("'''") else "'"
+    assert text.startswith(quote), f"{text[:40]} would expand variables of Groovy"
+    return re.sub(r"\\(.)", lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), text[len(quote):-len(quote)], flags=re.S)
+
+
+def jenkins(file, project):
+    tree = groovy(pathlib.Path(file).read_text())
+    calls = [node.child(0).text.decode() for node in nodes(tree, "method_invocation")]
+    assert calls[0] == "pipeline" and {"agent", "options", "environment", "stages", "stage", "steps", "post", "always"} <= set(calls), calls
+    variables = {node.child(0).text.decode(): literal(node.child(2)) for node in nodes(tree, "assignment_expression")}
+    (script,) = [literal(node) for node in nodes(tree, "string_literal")]
+    # Jenkins runs what begins with #! by that program.
+    assert script.startswith("#!/usr/bin/env bash\n"), script[:40]
+    templates = pathlib.Path(__file__).resolve().parent.parent / "templates"
+    for part in ("install-environment.sh", "fetch-scankit.sh"):
+        lines = [line.strip() for line in (templates / part).read_text().splitlines() if not line.startswith("#")]
+        assert not set(lines) - {line.strip() for line in script.splitlines()}, f"Groovy reads {part} as something else"
+    with tempfile.TemporaryDirectory() as temporary:
+        shell(script, {"TMPDIR": temporary, **python_on_path(), **variables}, project)
+
+
 def action(file, project):
     document = yaml.safe_load(pathlib.Path(file).read_text())
     inputs = {name: os.environ.get("INPUT_" + name.upper(), given["default"]) for name, given in document["inputs"].items()}
@@ -127,6 +165,6 @@ def npd(folder):
 
 
 try:
-    {"wheel": wheel, "broken": broken, "github": github, "gitlab": gitlab, "action": action, "npd": npd}[sys.argv[1]](*sys.argv[2:])
+    {"wheel": wheel, "broken": broken, "github": github, "gitlab": gitlab, "jenkins": jenkins, "action": action, "npd": npd}[sys.argv[1]](*sys.argv[2:])
 except subprocess.CalledProcessError as failed:
     sys.exit(f"{failed.cmd} ended with status {failed.returncode}")

@@ -14,7 +14,7 @@ readers=$(fx_gate_readers)/bin || { echo "SKIP: the readers cannot be installed 
 kubernetes=$(fx_kubernetes_schemas)/bin || { echo "SKIP: Kubernetes' schemas cannot be installed here" && exit 77; }
 unset VIRTUAL_ENV PYTHONPATH CONDA_PREFIX GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 made=$work/made
-for kind in policy github gitlab pre-commit slurm-healthcheck kubernetes-probe node-problem-detector issue-template; do
+for kind in policy github gitlab jenkins grafana pre-commit slurm-healthcheck kubernetes-probe node-problem-detector issue-template; do
   "$scankit" ci init "$kind" --out "$made/$kind" >/dev/null
 done
 schema() { "$readers/check-jsonschema" "$@"; }
@@ -46,9 +46,9 @@ export PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/wheels PIP_DISABLE_PIP_VERSION_CHECK=
 export PRE_COMMIT_HOME=$work/pre-commit XDG_CACHE_HOME=$work/cache RUNNER=$work/runner
 mkdir "$RUNNER"
 sha256() { sha256sum "$1" | cut -d' ' -f1; }
-pipeline() { # github|gitlab PROJECT
+pipeline() { # github|gitlab|jenkins PROJECT
   local file=.github/workflows/scankit.yml
-  [ "$1" = github ] || file=.gitlab-ci.yml
+  case $1 in gitlab) file=.gitlab-ci.yml ;; jenkins) file=Jenkinsfile ;; esac
   PAGE=$work/page.md "$readers/python" "$here/templates.py" "$1" "$2/$file" "$2"
 }
 uv() { PATH=$(dirname "$(fx_installers)")/$(basename "$(fx_installers)")/bin:$PATH command uv "$@"; }
@@ -60,16 +60,16 @@ project() { # NAME [FILE TEXT]...: a folder with these files, in which `pip inst
 own='[project]\nname = "own"\nversion = "1"\nrequires-python = ">=3.8"\ndependencies = ["broken"]\n[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n[tool.setuptools]\npy-modules = []\n'
 
 # Each kind of environment is installed, and it is this one that the gate finds to be broken.
-red() { # github|gitlab WHAT
+red() { # github|gitlab|jenkins WHAT
   check "init $1 of $2" status_is 0 "$scankit" ci init "$1" --scankit scankit-of-ours
   check "it says what is installed" says "installs the environment from $2"
   check "$1 installs $2, and its gate fails" status_is 1 pipeline "$1" .
   check "by the module in it" grep -q corrupt_binary scankit-results/junit.xml
 }
-for server in github gitlab; do # their shell is the same
+for server in github gitlab jenkins; do # their shell is the same
   project "$server-requirements" requirements.txt 'broken==1.0\n' && cp "$scankit" scankit-of-ours
   red $server requirements.txt
-  [ $server = gitlab ] || {
+  [ $server != github ] || {
     check "with annotations" says "::error title=scankit%3A corrupt_binary::"
     check "with a job summary" grep -q '^## scankit ci run: the gate failed: .*corrupt' "$work/page.md"
     check "and with SARIF to upload" says "SARIF to upload: True"
@@ -83,6 +83,12 @@ for server in github gitlab; do # their shell is the same
   check "uv lock" status_is 0 uv lock
   red $server uv.lock
 done
+project jenkins-quoted requirements.txt 'broken==1.0\n' && mkdir "it's \\ours" && cp "$scankit" "it's \\ours/scankit"
+check "init jenkins with a path that Groovy has to escape" status_is 0 "$scankit" ci init jenkins --scankit "it's \\ours/scankit"
+check "the pipeline runs that program" status_is 1 pipeline jenkins .
+check "to its end" says "corrupt_binary"
+sed -i "s/stages {/stages {{/" Jenkinsfile
+check "what is no Groovy is refused" status_is 1 pipeline jenkins .
 for server in github gitlab; do
   project "$server-conda" environment.yml 'name: x\n' && cp "$scankit" scankit-of-ours
   "$scankit" ci init $server --scankit scankit-of-ours >/dev/null

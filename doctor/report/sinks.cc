@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/say.h"
 #include "doctor/report/document.h"
+#include "doctor/report/otlp.h"
 
 namespace scankit::report {
 namespace {
@@ -19,6 +20,7 @@ const std::vector<Sink>& sinks() {
       {"junit", false, junit_of},        {"sarif", false, sarif_of},
       {"github", false, annotations_of}, {"markdown", true, markdown_of},
       {"html", true, html_of},           {"prometheus", false, prometheus_of},
+      {"otlp", false, otlp_of},
   };
   return all;
 }

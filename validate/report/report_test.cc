@@ -78,8 +78,10 @@ TEST(ValidateReport, EveryFormatNamesTheFailedCase) {
   v.module = "<script>";
   for (const std::string_view format : report::report_formats()) {
     const std::string text = report::render(format, validation_views(v, 6));
-    EXPECT_NE(text.find(format == "prometheus" ? "state=\"crashed\"} 1" : "q002"), std::string::npos)
-        << format;
+    const char* wanted = format == "prometheus" ? "state=\"crashed\"} 1"
+                         : format == "otlp"     ? "\"stringValue\": \"crashed\""
+                                                : "q002";
+    EXPECT_NE(text.find(wanted), std::string::npos) << format;
     if (format == "html" || format == "junit") {
       EXPECT_EQ(text.find("<script>"), std::string::npos) << format;
     }

@@ -23,7 +23,7 @@ stems=() pages=()
 for snapshot in "$work"/*.snapshot.json; do
   stem=${snapshot%.snapshot.json} code=0
   "$scankit" doctor --from "$snapshot" --gpu sm_90 --driver 580.65.06 --report "json=$stem.json" --report "sarif=$stem.sarif" \
-    --report "junit=$stem.xml" --report "html=$stem.html" --report "markdown=$stem.md" --report "github=$stem.github" --report "prometheus=$stem.prom" \
+    --report "junit=$stem.xml" --report "html=$stem.html" --report "markdown=$stem.md" --report "github=$stem.github" --report "prometheus=$stem.prom" --report "otlp=$stem.otlp" \
     >"$stem.txt" || code=$?
   case $code in 0 | 1 | 4) ;; *) echo "exit status $code of $snapshot" && exit 1 ;; esac
   stems+=("$stem")

@@ -152,13 +152,23 @@ def check_prometheus(text, report):
     assert all(finding["subject"][:20] in "\n".join(subjects) for finding in report["findings"])
 
 
+def check_otlp(text, prometheus):
+    """The same values; ci/fleet/tests/watch_otlp.py has them read by OpenTelemetry's own format."""
+    [resource] = json.loads(text)["resourceMetrics"]
+    [scope] = resource["scopeMetrics"]
+    sent = sorted((metric["name"], point["asDouble"]) for metric in scope["metrics"] for point in metric["gauge"]["dataPoints"])
+    families = prometheus_client.parser.text_string_to_metric_families(prometheus)
+    assert sent == sorted((sample.name, sample.value) for family in families for sample in family.samples), sent
+
+
 schemas = pathlib.Path(sys.argv[1])
 for stem in sys.argv[2:]:
-    texts = {kind: pathlib.Path(f"{stem}.{kind}").read_text() for kind in ("json", "sarif", "xml", "github", "md", "prom")}
+    texts = {kind: pathlib.Path(f"{stem}.{kind}").read_text() for kind in ("json", "sarif", "xml", "github", "md", "prom", "otlp")}
     answer = check_json(texts["json"], schemas)
     check_sarif(texts["sarif"], answer)
     check_junit(texts["xml"], answer, schemas)
     check_github(texts["github"], answer)
     check_markdown(texts["md"])
     check_prometheus(texts["prom"], answer)
+    check_otlp(texts["otlp"], texts["prom"])
     print("ok:", pathlib.Path(stem).name, answer["verdict"], len(answer["findings"]), "findings")
