@@ -19,6 +19,7 @@ sys.path[:0] = [str(REPOSITORY / folder) for folder in ("doctor/tests/e2e", "bui
 import pytest  # noqa: E402
 from creating import PYTHON  # noqa: E402
 from fixtures import python_with_torch, run, shell, site_of  # noqa: E402
+from lock_wheels import wheel  # noqa: E402
 from program import Scankit  # noqa: E402
 from project import Index, Project, isolate  # noqa: E402
 
@@ -88,6 +89,14 @@ class Makers:
 
     def env_diff(self):
         return self.said(7, "env", "diff", "scankit.lock", self.python, "--json", "--redact")
+
+    def env_history(self):
+        """alpha was removed, which nothing records, and a package was installed."""
+        wheel(self.project.index.served, "tool", "1.1", "py3-none-any", {"tool.py": b"\n"})
+        self.project.index.stop()
+        self.project.index.serve()
+        self.project.install("tool==1.1")
+        return self.said(7, "env", "check", "--since", "scankit.lock", "--python", self.python, "--json")
 
     def env_suggest(self):
         return self.said(0, "env", "suggest", "--gpu", "sm_90", "--driver", "550.54", "--glibc", "2.28", "--python", "3.11", "--offline",

@@ -159,6 +159,14 @@ def test_diff(scankit):
     assert {"lock", "snapshot"} == {done.json["left"]["kind"], done.json["right"]["kind"]}, done
 
 
+def test_history(scankit, bare):
+    """What the lock has and an empty environment lacks, and that nothing records why."""
+    done = scankit("env", "check", "--since", V1 / "lock.json", "--python", bare, "--json").ends(7)
+    has_all_of("env-history", done.json)
+    gone = {one["field"]: (one["before"], one["after"]) for one in done.json["unexplained"]}
+    assert gone["packages.alpha"] == ("1.0", None), done
+
+
 def test_record(scankit, work, bare):
     """The compiled file that it lists is not in an empty environment."""
     record = content("record")
