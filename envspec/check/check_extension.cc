@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "builder/fix/distribution.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/gpu_queries.h"
@@ -109,6 +110,7 @@ class ExtensionCheck {
           "", message("{} requires it, but its file is not a complete library: {}", at(""), file_.file_state),
           "/file_state", file_.file_state);
     package();
+    origin();
     word("torch_abi", wanted_.torch_abi, file_.torch_abi, "");
     word("python_tag", wanted_.python_tag, file_.python_tag, "/tag");
     word("string_abi", wanted_.string_abi, file_.string_abi, "/string_abi");
@@ -186,6 +188,18 @@ class ExtensionCheck {
         "", "");
   }
 
+  // How a wheel or a build was got is not recorded; scankit's own module is known by its package.
+  void origin() {
+    if (wanted_.from != "scankit") return;
+    const std::string own = normalized_name(fix::distribution_stem(wanted_.module));
+    if (normalized_name(file_.distribution) == own) return;
+    add("from",
+        file_.distribution.empty()
+            ? message("{} requires scankit's own module, but no package lists this file", at("from"))
+            : message("{} requires scankit's own module, but it is from {}", at("from"), file_.distribution),
+        "/distribution", file_.distribution);
+  }
+
   void built_for_cuda() {
     if (wanted_.cuda.empty()) return;
     const bool fits = wanted_.cuda.contains(std::string_view(file_.cuda_major)).value_or(false);
@@ -255,6 +269,34 @@ void not_here(const Spec& spec, const ExtensionSpec& wanted, Outcome& outcome) {
   drifted(outcome, std::move(finding));
 }
 
+// The package that imports a module of scankit's: installed, and of a version that the spec takes.
+void check_package(const Spec& spec, const ExtensionSpec& wanted, const EnvironmentFacts& facts,
+                   Outcome& outcome) {
+  if (wanted.package.empty()) return;
+  if (!facts.distributions.present() && facts.distributions.state != ProbeState::Absent)
+    return not_known(outcome, why_missing(facts.distributions));
+  const auto here = std::ranges::find_if(facts.distributions.value, [&](const Distribution& one) {
+    return normalized_name(one.name) == normalized_name(wanted.package);
+  });
+  const bool there = here != facts.distributions.value.end();
+  const VersionRange& range = wanted.package_version;
+  if (there && (range.empty() || range.contains(std::string_view(here->version)).value_or(false))) return;
+  const std::string path = "extensions." + wanted.module + (there ? ".package_version" : ".package");
+  Finding finding;
+  finding.cause = Cause::DriftExtension;
+  finding.subject = wanted.package;
+  finding.module = wanted.module;
+  finding.summary = there ? message("{} requires {} {}, but found {}", line_name(spec, path), wanted.package,
+                                    range.text(), here->version)
+                          : message("{} requires the package {}, which is not installed",
+                                    line_name(spec, path), wanted.package);
+  finding.demanded_by = file_line(spec, path);
+  const std::string line = range.empty() ? wanted.package : requirement(wanted.package, range);
+  finding.fixes = {Advice{message("install it without its own build of the module: scankit fix --package {}",
+                                  shell_quoted(line))}};
+  drifted(outcome, std::move(finding));
+}
+
 }  // namespace
 
 Outcome check_extension(const Spec& spec, const ExtensionSpec& wanted, const EnvironmentFacts& facts) {
@@ -274,6 +316,7 @@ Outcome check_extension(const Spec& spec, const ExtensionSpec& wanted, const Env
   } else {
     not_here(spec, wanted, outcome);
   }
+  check_package(spec, wanted, facts, outcome);
   return outcome;
 }
 

@@ -255,6 +255,21 @@ TEST(SpecCheck, ComparesTheVersionOfTheOwningPackage) {
   EXPECT_EQ(version(">=1"), "drift_extension");  // no package has this file
 }
 
+TEST(SpecCheck, KnowsScankitsOwnModuleAndThePackageThatItIsFor) {
+  Snapshot here = machine();
+  here.distributions = Probed<std::vector<Distribution>>::of(
+      {{.name = "scankit-selective-scan-cuda", .version = "1.5"}, {.name = "Mamba_SSM", .version = "2.3.1"}});
+  const std::string own = kExtension + "from: scankit\n";
+  EXPECT_EQ(answer(here, own), "clean");
+  EXPECT_EQ(answer(here, own + "    package: mamba-ssm\n    package_version: \"2.3.*\"\n"), "clean");
+  EXPECT_EQ(answer(here, own + "    package: mamba-ssm\n    package_version: \">=2.4\"\n"),
+            "drift_extension");
+  EXPECT_EQ(answer(here, own + "    package: causal-conv1d\n"), "drift_extension");
+  here.extensions.value[0].distribution = "mamba-ssm";
+  EXPECT_EQ(answer(here, own), "drift_extension");
+  EXPECT_EQ(answer(here, kExtension + "from: wheel\n"), "clean");
+}
+
 TEST(SpecCheck, ComparesTheReleasesThatAFileWasBuiltFor) {
   Snapshot here = machine();
   const auto built_for = [&](const char* oldest, const char* newest) {

@@ -93,24 +93,10 @@ Result<Plan> plan_of_lock(const Host& host, const CreateRequest& request) {
   return plan;
 }
 
-// A module without a package is one that scankit builds, and that needs an environment first. Gigabytes of
-// torch later, the comparison with the spec would find it missing.
-Result<void> check_packages_named(const Spec& spec, const std::string& folder) {
-  for (const ExtensionSpec& one : spec.extensions)
-    if (one.distribution.empty())
-      return Error{Errc::InvalidArgument,
-                   message("{} names no package that contains {}, and nothing was made",
-                           line_name(spec, "extensions." + one.module), one.module),
-                   message("add its `distribution`; or take it out of the spec, make the environment, and "
-                           "install the module afterwards: scankit fix --python {} --module {}",
-                           shell_quoted(path_join(folder, "bin/python")), shell_quoted(one.module))};
-  return {};
-}
-
 Result<Plan> plan_of_spec(const Host& host, const CreateRequest& request) {
   Plan plan;
   SCANKIT_TRY(plan.spec, read_spec(request.spec_file));
-  SCANKIT_CHECK(check_packages_named(*plan.spec, request.folder));
+  SCANKIT_CHECK(check_origins(*plan.spec, request.folder));
   PythonWish wish;
   wish.asked = request.python;
   wish.range = plan.spec->python;
@@ -122,20 +108,6 @@ Result<Plan> plan_of_spec(const Host& host, const CreateRequest& request) {
                          shell_quoted(request.spec_file))};
   SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot));
   return plan;
-}
-
-// What the resolver is asked for: torch and the packages of the extensions, each within its range.
-std::vector<std::string> requirements_of(const Spec& spec) {
-  std::vector<std::string> lines;
-  const auto add = [&](const std::string& package, const VersionRange& range) {
-    std::string line = range.empty() ? package : requirement(package, range);
-    std::erase(line, ' ');
-    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
-  };
-  if (!spec.torch.empty() || !spec.cuda.empty() || !spec.string_abi.empty()) add("torch", spec.torch);
-  for (const ExtensionSpec& one : spec.extensions)
-    if (!one.distribution.empty()) add(one.distribution, one.version);
-  return lines;
 }
 
 // The first demand of the spec that the resolver's choice does not meet. The driver and the GPUs are this
@@ -206,9 +178,7 @@ class Creation {
     const auto begin = std::chrono::steady_clock::now();
     const std::string installer = installer::name_of(plan_.installer.kind);
     if (plan_.spec) {
-      const auto wanted = requirements_of(*plan_.spec);
-      progress.act(say("installing with {}: {}", installer, wanted.empty() ? say("nothing") : join(wanted)));
-      if (!wanted.empty()) SCANKIT_CHECK(install_resolved(install, wanted));
+      SCANKIT_CHECK(install_of_spec(install, installer, progress));
     } else {
       progress.act(announcement(installer));
       SCANKIT_CHECK(install_locked(install, plan_.lock, plan_.wheels));
@@ -218,6 +188,18 @@ class Creation {
                               size_in_words(size_of_tree(aside_.environment())), installer,
                               seconds_since(begin)));
     return {};
+  }
+
+  // The packages first: a module of ours is built with the NVRTC that torch brings.
+  Result<void> install_of_spec(InstallRequest& install, const std::string& installer,
+                               report::Progress& progress) {
+    const ResolverWish wish = resolver_wish(*plan_.spec);
+    install.only_wheels = wish.only_wheels;
+    install.only_sources = wish.only_sources;
+    progress.act(say("installing with {}: {}", installer,
+                     wish.requirements.empty() ? say("nothing") : join(wish.requirements)));
+    if (!wish.requirements.empty()) SCANKIT_CHECK(install_resolved(install, wish.requirements));
+    return install_own_modules(*plan_.spec, aside_.environment(), request_.cache_dir);
   }
 
   // "installing 25 packages with uv, 2.5 GB to download at most"

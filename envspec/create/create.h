@@ -10,6 +10,7 @@
 
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
+#include "doctor/base/process.h"
 #include "doctor/base/result.h"
 #include "doctor/model/snapshot.h"
 #include "envspec/check/check.h"
@@ -109,6 +110,7 @@ struct InstallRequest {
   bool offline = false;
   std::vector<std::string> find_links;  // directories with wheels
   std::chrono::seconds index_deadline{120};
+  std::vector<std::string> only_wheels, only_sources;  // packages, where the spec says how each is got
 };
 // A venv without any package.
 Result<void> make_venv(const InstallRequest& request);
@@ -125,6 +127,23 @@ Result<void> install_resolved(const InstallRequest& request, const std::vector<s
 Result<std::vector<std::string>> relocate(const std::string& environment);
 
 // 4. Proven -------------------------------------------------------------------------------------------------
+
+// This program as a child, without byte code, which would contain the path where the environment was made.
+Result<ProcessResult> run_ourselves(std::vector<std::string> words);
+// Why such a child did not end well: the sentence of its JSON, or its last line.
+Message why_of(const ProcessResult& result);
+
+// What `from: scankit` of a spec demands: `scankit fix` installs each module in the environment, as it would
+// later, and proves that it imports and computes. What only undoes that is removed.
+Result<void> install_own_modules(const Spec& spec, const std::string& environment,
+                                 const std::string& cache_dir);
+// The packages that the resolver is asked for, and how each is got.
+struct ResolverWish {
+  std::vector<std::string> requirements, only_wheels, only_sources;
+};
+ResolverWish resolver_wish(const Spec& spec);
+// What a spec demands that nothing can be made of: an Error with its line.
+Result<void> check_origins(const Spec& spec, const std::string& folder);
 
 struct ProofStep {
   std::string what;   // "lock", "doctor", "validate selective_scan_cuda", "start"

@@ -153,6 +153,44 @@ TEST_F(CreateTest, ARecordNamesThePackagesThatChanged) {
   EXPECT_EQ(read_record(at("env")).error().code, Errc::Malformed);
 }
 
+// What the resolver is asked for, and never for what scankit installs itself.
+TEST(CreateOrigins, DecideWhatTheResolverIsAskedFor) {
+  const auto wish = [](const std::string& yaml) {
+    const auto spec = parse_spec("schema: 1\n" + yaml, "s.yaml");
+    EXPECT_TRUE(spec) << english(spec.error().message);
+    return spec ? resolver_wish(*spec) : ResolverWish();
+  };
+  using Names = std::vector<std::string>;
+  const ResolverWish own = wish(
+      "extensions:\n  selective_scan_cuda: {from: scankit, package: mamba-ssm}\n"
+      "  causal_conv1d_cuda: {from: wheel, distribution: causal-conv1d, version: \">=1.5, <2\"}\n"
+      "  other: {from: source, distribution: other-pkg}\n");
+  EXPECT_EQ(own.requirements, (Names{"torch", "causal-conv1d>=1.5,<2", "other-pkg"}));
+  EXPECT_EQ(own.only_wheels, Names{"causal-conv1d"});
+  EXPECT_EQ(own.only_sources, Names{"other-pkg"});
+  EXPECT_TRUE(wish("python: {version: \"3.*\"}\n").requirements.empty());
+}
+
+TEST(CreateOrigins, RefuseWhatNothingCanBeMadeOf) {
+  const auto refused = [](const std::string& extension) {
+    const auto spec = parse_spec("schema: 1\nextensions:\n  " + extension + "\n", "s.yaml");
+    EXPECT_TRUE(spec) << english(spec.error().message);
+    const auto checked = spec ? check_origins(*spec, "new") : Result<void>();
+    return checked ? "" : english(checked.error().message) + " | " + english(checked.error().hint);
+  };
+  EXPECT_EQ(refused("selective_scan_cuda: {from: scankit, distribution: scankit-selective-scan-cuda}"), "");
+  EXPECT_EQ(refused("selective_scan_cuda: {}"),
+            "s.yaml:3 names no package that contains selective_scan_cuda, and nothing was made | write from: "
+            "scankit for scankit's own module, or add its `distribution`");
+  EXPECT_NE(refused("other: {}").find("add its `distribution`; or take it out"), std::string::npos);
+  EXPECT_NE(refused("other: {from: scankit}").find("scankit has no module other"), std::string::npos);
+  EXPECT_NE(
+      refused("selective_scan_cuda: {from: scankit, distribution: mamba-ssm}").find("write mamba-ssm as"),
+      std::string::npos);
+  EXPECT_NE(refused("other: {distribution: x, package: y}").find("only for modules with from: scankit"),
+            std::string::npos);
+}
+
 TEST_F(CreateTest, OnlyAnEmptyPlaceIsTaken) {
   put(at("taken/file"), "");
   EXPECT_EQ(check_new_folder(at("taken")).error().code, Errc::InvalidArgument);

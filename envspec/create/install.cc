@@ -237,6 +237,8 @@ Result<void> install_locked(const InstallRequest& request, const EnvironmentLock
 Result<void> install_resolved(const InstallRequest& request, const std::vector<std::string>& requirements) {
   SCANKIT_TRY(const installer::Installer installer, installer_for(request));
   std::vector<std::string> argv = install_words(request, installer);
+  for (const std::string& name : request.only_wheels) argv.insert(argv.end(), {"--only-binary", name});
+  for (const std::string& name : request.only_sources) argv.insert(argv.end(), {"--no-binary", name});
   argv.insert(argv.end(), requirements.begin(), requirements.end());
   const auto done = fix::run_installer(command_of(std::move(argv)), request.lock);
   if (done) return done;

@@ -33,6 +33,8 @@ std::vector<std::string> variables_without_byte_code() {
   return all;
 }
 
+}  // namespace
+
 Result<ProcessResult> run_ourselves(std::vector<std::string> words) {
   SCANKIT_TRY(const std::string program, own_program());
   words.insert(words.begin(), program);
@@ -57,11 +59,14 @@ Message why_of(const ProcessResult& result) {
       for (const char* text : {"summary", "why", "message"})
         if (const std::string sentence = json_text(one, text); !sentence.empty()) return sentence;
     }
-    if (const std::string verdict = json_text(json, "verdict"); !verdict.empty()) return verdict;
+    for (const char* text : {"message", "verdict"})
+      if (const std::string sentence = json_text(json, text); !sentence.empty()) return sentence;
   }
   const std::string_view said = trimmed(result.err);
   return std::string(said.substr(said.rfind('\n') + 1));
 }
+
+namespace {
 
 double seconds_of(const ProcessResult& result) { return static_cast<double>(result.duration.count()) / 1000; }
 

@@ -85,6 +85,7 @@ Side operand_of_spec(const Spec& spec) {
     put(side, path + "python_tag", one.python_tag);
     put_demanded(side, path + "code", one.code);
     mark(side, one.module, path);
+    if (!one.package.empty()) put(side, "packages." + normalized_name(one.package), one.package_version);
   }
   return side;
 }

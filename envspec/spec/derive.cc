@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "builder/fix/distribution.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
+#include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/probes/target/target.h"
 #include "envspec/spec/fields.h"
@@ -142,6 +145,10 @@ class Deriver {
     }
     if (is_distribution_name(file.distribution)) made.distribution = file.distribution;
     made.version = range(file.version);
+    // No index has it, and a package of that name there would be somebody else's.
+    if (checks::is_bundled_module(file.module) &&
+        normalized_name(file.distribution) == normalized_name(fix::distribution_stem(file.module)))
+      made.from = "scankit";
     made.torch_abi = file.torch_abi;
     built_for(file, made, path);
     if (file.torch_abi != "none") made.string_abi = file.string_abi;

@@ -48,9 +48,12 @@ inline constexpr int kSpecSchema = 1;
 inline constexpr const char* kSpecFile = "scankit.yaml";
 
 struct ExtensionSpec {
-  std::string module;             // "selective_scan_cuda", "torchvision._C"
-  std::string distribution;       // the package that brings it: "mamba-ssm"
-  VersionRange version;           // of that package
+  std::string module;        // "selective_scan_cuda", "torchvision._C"
+  std::string distribution;  // the package that brings it: "mamba-ssm"
+  VersionRange version;      // of that package
+  std::string from;          // how it is got: "scankit", "source", "wheel"; "": as the resolver decides
+  std::string package;       // from scankit: the package that imports it, whose Python part is wanted too
+  VersionRange package_version;
   std::string torch_abi;          // what of torch it is bound to: "none", "stable", "full"
   VersionRange torch;             // the releases of torch that it was built for
   std::string string_abi;         // "old", "new"

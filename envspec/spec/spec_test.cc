@@ -53,6 +53,15 @@ std::string written(const EnvironmentFacts& facts) {
   return spec_to_yaml(derived.spec, derived.notes, "scankit.schema.json");
 }
 
+// The resolver must never be asked for the name of scankit's package: an index does not have it, or has
+// somebody else's.
+TEST(DerivedSpec, SaysThatAModuleIsScankitsOwn) {
+  const DerivedSpec derived = derive_spec(some_facts());
+  EXPECT_EQ(derived.spec.extensions[0].from, "scankit");
+  EXPECT_EQ(derived.spec.extensions[1].from, "");
+  EXPECT_NE(written(some_facts()).find("\n    from: scankit"), std::string::npos) << written(some_facts());
+}
+
 TEST(DerivedSpec, IsReadBackAsItWasWritten) {
   const DerivedSpec derived = derive_spec(some_facts());
   const std::string text = spec_to_yaml(derived.spec, derived.notes, "scankit.schema.json");

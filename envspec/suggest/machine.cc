@@ -169,10 +169,14 @@ void add_spec(const Spec& spec, SuggestTarget& target) {
   SuggestRequest& request = target.request;
   add_range("torch", spec.torch, request);
   request.cuda = spec.cuda;
-  for (const ExtensionSpec& extension : spec.extensions)
-    if (!extension.distribution.empty())
-      request.packages.push_back({normalized_name(extension.distribution), extension.version,
-                                  requirement(extension.distribution, extension.version)});
+  for (const ExtensionSpec& extension : spec.extensions) {
+    // Of a module of scankit's, the package that imports it is what the index has.
+    const bool own = extension.from == "scankit";
+    const std::string& package = own ? extension.package : extension.distribution;
+    const VersionRange& range = own ? extension.package_version : extension.version;
+    if (!package.empty())
+      request.packages.push_back({normalized_name(package), range, requirement(package, range)});
+  }
 }
 
 // uv needs no Python of that version on the machine; a venv does.

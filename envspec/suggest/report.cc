@@ -274,8 +274,11 @@ DerivedSpec spec_of(const SuggestAnswer& answer, const SuggestedSet& set) {
     // scankit's own module belongs to a package of scankit's, and uses no symbol of torch.
     if (plan.how == How::Own) {
       extension.torch_abi = "none";
-      notes["extensions." + plan.module] = english(
-          message("scankit fix --package {} installs it with its package", shell_quoted(plan.requirement())));
+      extension.from = "scankit";
+      extension.package = plan.name;
+      extension.package_version = range_of(plan.version);
+      notes["extensions." + plan.module + ".package"] = english(message(
+          "in an environment that is there: scankit fix --package {}", shell_quoted(plan.requirement())));
     } else {
       extension.distribution = plan.name;
       extension.version = range_of(plan.version);

@@ -269,6 +269,9 @@ TEST(SuggestSpec, DemandsThePackageOfAWheelOnly) {
   EXPECT_EQ(read->extensions[0].version.text(), "2.3.1");
   EXPECT_EQ(read->extensions[1].distribution, "");
   EXPECT_EQ(read->extensions[1].torch_abi, "none");
+  EXPECT_EQ(read->extensions[1].from, "scankit");
+  EXPECT_EQ(read->extensions[1].package, "causal-conv1d");
+  EXPECT_FALSE(read->extensions[1].package_version.empty());
   EXPECT_TRUE(read->torch.contains("2.10.0").value());
 }
 

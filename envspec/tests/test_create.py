@@ -255,8 +255,18 @@ def test_spec_without_a_package(create):
     Path("scankit.lock").unlink()
     Path("scankit.yaml").write_text("schema: 1\nextensions:\n  selective_scan_cuda: {}\n")
     result = create("new it's", "--spec", "scankit.yaml").ends(2, "names no package that contains selective_scan_cuda")
-    assert "scankit fix --python 'new it'\\''s/bin/python' --module selective_scan_cuda" in result.err, result
+    assert "write from: scankit" in result.err, result
+    Path("scankit.yaml").write_text("schema: 1\nextensions:\n  other_cuda: {from: scankit}\n")
+    create("new", "--spec", "scankit.yaml").ends(2, "scankit has no module other_cuda")
     assert not left_behind()
+
+
+def test_spec_from_wheel_and_source(create):
+    """`from` decides what the resolver may take: here only wheels are served."""
+    Path("scankit.lock").unlink()
+    Path("scankit.yaml").write_text("schema: 1\nextensions:\n  alpha: {from: source, distribution: alpha}\n")
+    create("new", "--spec", "scankit.yaml").ends(5)
+    assert not left_behind() and not Path("scankit.lock").exists()
 
 
 def test_lock_appears_meanwhile(create):

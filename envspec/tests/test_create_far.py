@@ -2,14 +2,17 @@
 """One lock on two machines, and the environment that all this is for: a real torch with a module of ours. Minutes, and 5 GB."""
 import json
 import os
+import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from creating import PYTHON, Create, record_of
-from fixtures import need_root, run, shell, shell_or_skip
+from fixtures import TORCH, need_root, run, shell, shell_or_skip
 from program import run_program
+from lock_wheels import wheel
 from project import sha256, text_of
 from test_lock_torch import COMPUTES
 
@@ -77,6 +80,58 @@ def test_two_machines(wheels, other_root, project, build, work):
         if path.is_file() and not path.is_symlink() and twin.is_file() and sha256(path) != sha256(twin):
             own = inner.name in ("RECORD", "INSTALLER", "REQUESTED", "pyvenv.cfg", "record.json") or inner.parts[0] == "bin"
             assert own or str(inner) in named, f"{inner} differs"
+
+
+def serve_what_torch_needs(served, wheels):
+    """What the resolver demands for torch and the fixtures leave out. The libraries of CUDA come from the loader's cache here
+    (fx_toolkit_serves_torch), so that wheels without content do; of setuptools and mpmath, those of the fixtures are too new."""
+    [torch] = wheels.glob("torch-*.whl")
+    with zipfile.ZipFile(torch) as archive:
+        [metadata] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        needs = re.findall(r"(?m)^Requires-Dist: ([A-Za-z0-9._-]+)(?:\[[^]]*\])?([^;\n]*)", archive.read(metadata).decode())
+    for name, versions in needs:
+        version = re.search(r"(?:==|>=)([0-9.]+)", versions)
+        if version and not list(served.glob(name.replace("-", "_") + "-*.whl")):
+            wheel(served, name.replace("-", "_"), version[1], "py3-none-any", {})
+    # Of its extras those that the fixtures have.
+    extras = ["nvidia-cufile; extra == 'cufile'", "nvidia-cuda-nvrtc; extra == 'nvrtc'"]
+    wheel(served, "cuda_toolkit", "13.0.2", "py3-none-any", {}, requires=extras)
+    for name, version in (("setuptools", "81.0"), ("mpmath", "1.3.0")):
+        [newer] = wheels.glob(name + "-*.whl")
+        with zipfile.ZipFile(newer) as archive:
+            files = {inner: archive.read(inner) for inner in archive.namelist() if ".dist-info/" not in inner}
+        wheel(served, name, version, "py3-none-any", files)
+
+
+def test_spec_from_scankit(wheels, bare_project, scankit):
+    """A spec whose module is scankit's own: installed, proven, locked, packed, and made again from the lock."""
+    project = bare_project
+    for file in wheels.glob("*.whl"):
+        (project.index.served / file.name).symlink_to(file)
+    serve_what_torch_needs(project.index.served, wheels)
+    project.index.stop()
+    project.index.serve()
+    Path("scankit.yaml").write_text(
+        'schema: 1\ngpus: [sm_90]\ntorch: {version: "%s.*"}\nextensions:\n  selective_scan_cuda: {from: scankit, torch_abi: none, code: [sm_90]}\n'
+        % ".".join(TORCH.split(".")[:2]))
+    create = Create(project)
+    result = create("new", "--spec", "scankit.yaml", "--json", "--cache-dir", os.environ.get("SCANKIT_FIX_CACHE", "cache"), timeout=1500)
+    assert result.status in (0, 4), result.err[-1200:]
+    states = {step["what"]: step["state"] for step in result.json["proof"]}
+    assert states["spec"] == states["lock"] == "passed" and states["validate selective_scan_cuda"] in ("passed", "not_verified"), result
+    run("new/bin/python", "-c", COMPUTES)
+    assert not Path("new/.scankit/journal").exists() and not Path("new/.scankit/backup").exists()
+    project.env("check", "--record", "new").ends(0)
+    project.env("check", "--spec", "scankit.yaml", "--python", "new/bin/python")
+    [ours] = [one for one in project.locked["distributions"] if one["name"] == "scankit-selective-scan-cuda"]
+    assert ours["source"] == "here" and ours["artifact"], ours
+    # What is locked can be made again, by the same bytes.
+    project.env("export", "requirements", "--python", "new/bin/python", "--out", "requirements.txt").ends(0)
+    assert create("again", "--json", timeout=900).status in (0, 4)
+    assert record_of("again")["signature"] == record_of("new")["signature"]
+    # And what env init writes of it says where the module is from.
+    project.env("init", "--python", "new/bin/python", "--out", "derived.yaml").ends(0)
+    assert "    from: scankit" in text_of("derived.yaml"), text_of("derived.yaml")
 
 
 def test_torch(wheels, bare_project, scankit):
