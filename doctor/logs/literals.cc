@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/logs/literals.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <utility>
 
 namespace scankit::logs {
 
 // The texts as a tree of classes of bytes. `fallback`: the longest proper suffix of what a node spells that another node
-// spells. Children have greater numbers than their parents, level by level.
+// spells.
 struct LiteralFinder::Trie {
   std::vector<std::map<unsigned char, int>> children{1};
   std::vector<int> fallback{0};
   std::vector<std::vector<int>> ends{1};
+  std::vector<int> by_level;  // the nodes, the less deep ones first; made by link()
 
   void add(std::string_view text, int index) {
     int node = 0;
@@ -40,6 +43,7 @@ struct LiteralFinder::Trie {
   void link() {
     std::vector<int> level{0};
     while (!level.empty()) {
+      by_level.insert(by_level.end(), level.begin(), level.end());
       std::vector<int> next;
       for (const int node : level)
         for (const auto& [byte, child] : children[static_cast<std::size_t>(node)]) {
@@ -77,15 +81,19 @@ std::string LiteralFinder::classes_of(const std::string& literal) const {
   return text;
 }
 
+// A node's row is that of its fallback, which is filled before it, but for its own children.
 void LiteralFinder::fill_table(const Trie& trie) {
-  const std::size_t states = trie.children.size();
-  table_.assign(states * classes_, 0);
-  for (std::size_t state = 0; state < states; ++state)
-    for (std::uint32_t one = 1; one < classes_; ++one) {
-      const int next = trie.step(static_cast<int>(state), static_cast<unsigned char>(one));
-      const bool ends = !trie.ends[static_cast<std::size_t>(next)].empty();
-      table_[state * classes_ + one] = static_cast<std::uint32_t>(next) * classes_ | (ends ? kEnds : 0);
+  table_.assign(trie.children.size() * classes_, 0);
+  for (const int node : trie.by_level) {
+    const auto at = static_cast<std::size_t>(node);
+    const auto row = table_.begin() + static_cast<std::ptrdiff_t>(at * classes_);
+    if (node != 0)
+      std::copy_n(table_.begin() + trie.fallback[at] * static_cast<std::ptrdiff_t>(classes_), classes_, row);
+    for (const auto& [byte_class, child] : trie.children[at]) {
+      const bool ends = !trie.ends[static_cast<std::size_t>(child)].empty();
+      row[byte_class] = static_cast<std::uint32_t>(child) * classes_ | (ends ? kEnds : 0);
     }
+  }
 }
 
 LiteralFinder::LiteralFinder(const std::vector<std::string>& literals) {
