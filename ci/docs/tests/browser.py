@@ -93,8 +93,9 @@ PASTE = """async line => {
   const pause = ms => new Promise(done => setTimeout(done, ms)), before = list.innerHTML;
   box.value = line;
   box.dispatchEvent(new KeyboardEvent('keyup', {key: 'v', bubbles: true}));
-  for (let i = 0; i < 300 && list.innerHTML === before; i++) await pause(10);
-  await pause(30);  // the results are drawn a few at a time, the first of them first
+  // The list is emptied, and then the results are drawn a few at a time, the first of them first.
+  const drawn = () => list.innerHTML !== before && list.querySelector(':scope > li > a');
+  for (let i = 0; i < 500 && !drawn(); i++) await pause(10);
   return [...list.querySelectorAll(':scope > li > a')].slice(0, 3).map(link => link.getAttribute('href'));
 }"""
 REPORTED = ("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory", ["missing_cudart"])
@@ -167,6 +168,7 @@ def main(executable, site, pictures):
                       look_at(browser, some, site, "light", (390, 844), wrong))
         search_for(browser, site, line, "torch_version_mismatch", wrong)
         search_for(browser, site, "libcudart.so.12: cannot open shared object file", "missing_cudart", wrong)
+        search_for(browser, site, "pytorch", ".html", wrong)  # a word of many pages, and with it "pytorch#1" of a thread
         lines = headings(site)
         paste(browser, site / "index.html", [*lines.items(), REPORTED], wrong)
         see_damages(browser, site, wrong)

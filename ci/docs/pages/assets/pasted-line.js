@@ -65,7 +65,9 @@
         const words = this.lines ? wordsOf(message.data) : []
         const line = words.length >= LINE
         this.asked.push(line ? words : undefined)
-        if (line) message = { ...message, data: this.lines.rarest(words).join(" ") }
+        // ^1, a weight of one, keeps the search from looking for every word that begins so. Besides the time it saves, lunr
+        // sometimes finds there a word that is in no page, and fails.
+        if (line) message = { ...message, data: this.lines.rarest(words).map(word => word + "^1").join(" ") }
       }
       this.worker.postMessage(message)
     }
