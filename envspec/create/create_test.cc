@@ -210,6 +210,22 @@ TEST_F(CreateTest, OnlyAnEmptyPlaceIsTaken) {
   EXPECT_EQ(text_of(at("empty/pyvenv.cfg")), "new\n");
 }
 
+TEST(CreateWheels, ThatNoIndexHasAreLookedForBesideTheLock) {
+  EnvironmentLock lock;
+  lock.distributions = {
+      {.name = "mine", .version = "1", .source = "here", .artifact = LockedArtifact{"mine.whl", "00"}}};
+  const auto nowhere = find_wheels(lock, {}, false);
+  ASSERT_FALSE(nowhere);
+  EXPECT_NE(tr(nowhere.error().message)
+                .find("mine.whl was not found: the lock has no directory scankit-wheels next to it"),
+            std::string::npos)
+      << nowhere.error().message;
+  const auto elsewhere = find_wheels(lock, {"/nonexistent"}, false);
+  ASSERT_FALSE(elsewhere);
+  EXPECT_NE(tr(elsewhere.error().message).find("mine.whl was not found in /nonexistent"), std::string::npos)
+      << elsewhere.error().message;
+}
+
 TEST(CreateSizes, AreReadable) {
   EXPECT_EQ(size_in_words(1'340'000'000), "1.3 GB");
   EXPECT_EQ(size_in_words(12'400'000), "12 MB");

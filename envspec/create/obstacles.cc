@@ -78,7 +78,10 @@ std::string find_one(const LockedArtifact& artifact, const std::vector<std::stri
     else if (hash.error().code != Errc::NotFound)
       why = tr(hash.error().message);
   }
-  if (why.empty()) why = say("{} was not found in {}", artifact.file, join(folders));
+  if (why.empty())
+    why = folders.empty()
+              ? say("{} was not found: the lock has no directory {} next to it", artifact.file, kWheelFolder)
+              : say("{} was not found in {}", artifact.file, join(folders));
   return "";
 }
 
