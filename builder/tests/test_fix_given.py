@@ -100,6 +100,7 @@ def refused(here, status, what, *words):
     assert re.fullmatch(r"scankit fix: .+; [a-z].+", line), line  # and the next step
 
 
+@pytest.mark.ctest(labels="matrix;e2e")
 def test_wheels_that_do_not_fit(here, work):
     good = wheel_of(sources(work / "src"), work / "dist")
     stem, python, abi, platform = good.name[:-4].rsplit("-", 3)
@@ -134,6 +135,7 @@ def test_wheels_that_do_not_fit(here, work):
     untouched(here, before)
 
 
+@pytest.mark.ctest(labels="matrix;e2e")
 def test_wheel_that_does_not_import(here, work):
     """Its files are sound, and its Python part is not: seen by the import, and taken back."""
     wheel = wheel_of(sources(work / "src", package='raise RuntimeError("of the wrong kind")'), work / "dist")
@@ -156,6 +158,7 @@ def test_source(here, work):
     assert here.everything() == before
 
 
+@pytest.mark.ctest(labels="matrix;e2e")
 def test_source_that_does_not_compile(here, work, monkeypatch):
     folder = sources(work / "src", ext=EXT + "\nthis is no C++;\n")
     (work / "tmp").mkdir()
