@@ -3,6 +3,7 @@
 
 #include <fmt/args.h>
 
+#include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -131,6 +132,20 @@ Message clauses_of(const std::vector<Message>& parts) {
   return all;
 }
 
+std::size_t Message::most_bytes() const {
+  std::size_t longest = 32;  // a number
+  for (const MessageArgument& argument : arguments_) {
+    if (const auto* text = std::get_if<std::string>(&argument.value))
+      longest = std::max(longest, text->size());
+    if (const auto* inner = std::get_if<Message>(&argument.value))
+      longest = std::max(longest, inner->most_bytes());
+  }
+  const auto places = [](const std::string& text) {
+    return static_cast<std::size_t>(std::ranges::count(text, '{'));
+  };
+  return text_.size() + many_.size() + std::max(places(text_), places(many_)) * longest;
+}
+
 void to_json(Json& json, const Message& message) {
   if (!message.sentence_) {
     json = message.text_;
@@ -159,7 +174,10 @@ void from_json(const Json& json, Message& message) {
                     json.value("n", std::size_t{0}), {});
   if (json.contains("arguments"))
     for (const Json& argument : json.at("arguments")) message.arguments_.push_back(argument_from(argument));
-  if (!is_harmless(message.text_) || !is_harmless(message.many_)) message = Message(message.text_);
+  constexpr std::size_t kMostBytes = 16u
+                                     << 20;  // a stranger's {0}{0}{0}... of a message like itself multiplies
+  if (!is_harmless(message.text_) || !is_harmless(message.many_) || message.most_bytes() > kMostBytes)
+    message = Message(message.text_);
 }
 
 }  // namespace scankit

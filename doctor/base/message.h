@@ -53,6 +53,8 @@ class Message {
   friend void from_json(const nlohmann::json& json, Message& message);
 
  private:
+  std::size_t most_bytes() const;  // that in() can return, roughly
+
   std::string text_;  // the template, or the text itself where `sentence_` is false
   std::string many_;  // "" where no number decides about the form
   std::size_t n_ = 0;

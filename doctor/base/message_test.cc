@@ -66,6 +66,15 @@ TEST(Message, OfAStrangersFileCostsNothingAndThrowsNothing) {
     EXPECT_EQ(Json::parse(text).get<Message>().english(), Json::parse(text)["message"]) << text;
 }
 
+// Three messages of a thousand places each are 10 kB of JSON, and would be a thousand million texts.
+TEST(Message, OfAStrangersFileDoesNotMultiply) {
+  std::string repeated;
+  for (int i = 0; i < 1000; ++i) repeated += "{0}";
+  Json json = "text";
+  for (int level = 0; level < 3; ++level) json = {{"message", repeated}, {"arguments", Json::array({json})}};
+  EXPECT_LT(json.get<Message>().english().size(), 17u << 20);
+}
+
 TEST(Message, OfClausesLeavesOutEmptyOnes) {
   EXPECT_EQ(clauses_of({Message(), message("not found"), "a"}).english(), "not found; a");
   EXPECT_TRUE(clauses_of({}).empty());
