@@ -196,8 +196,12 @@ Installer index_installer(const Host& host, const Snapshot& snapshot) {
     return uv(host, python, say("uv installed torch"));
   if (python.has_pip)
     return pip(host, python, pip_of(fix::interpreter_of(python)), say("this environment has pip"));
-  if (!uv_program.empty()) return uv(host, python, say("this environment has no pip, but uv is available"));
-  if (const std::string base = base_with_pip(host, python); !base.empty())
+  const std::string base = base_with_pip(host, python);
+  // uv would ask the public index for a package that the user's pip takes from a private one.
+  const bool pip_knows_the_index = !base.empty() && pip_has_its_own_index(host, python);
+  if (!uv_program.empty() && !pip_knows_the_index)
+    return uv(host, python, say("this environment has no pip, but uv is available"));
+  if (!base.empty())
     return pip(host, python, {base, "-m", "pip", "--python", fix::interpreter_of(python)},
                say("this environment has no pip; the pip of its base Python is used"));
   return none(python.kind == "uv" ? say("uv created this environment, but uv is not on PATH")
@@ -209,6 +213,22 @@ Installer index_installer(const Host& host, const Snapshot& snapshot) {
 }
 
 }  // namespace
+
+// The files are those of pip's configuration: global, user, legacy user and site.
+bool pip_has_its_own_index(const Host& host, const Python& python) {
+  for (const char* variable : {"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"})
+    if (host.env(variable)) return false;
+  for (const char* variable : {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"})
+    if (host.env(variable)) return true;
+  const std::string home = host.env("HOME").value_or(""), named = host.env("PIP_CONFIG_FILE").value_or("");
+  const std::string settings = host.env("XDG_CONFIG_HOME").value_or(path_join(home, ".config"));
+  for (const std::string& file : {named, std::string("/etc/pip.conf"), std::string("/etc/xdg/pip/pip.conf"),
+                                  path_join(settings, "pip/pip.conf"), path_join(home, ".pip/pip.conf"),
+                                  path_join(python.prefix, "pip.conf")})
+    if (const auto text = host.read_file(file, 1u << 20); text && text->find("index") != std::string::npos)
+      return true;
+  return false;
+}
 
 std::string uv_project_of(const Host& host, const Python& python) { return uv_project(host, python); }
 

@@ -84,6 +84,10 @@ inline constexpr std::array<const char*, 5> kPlaceVariables = {"PIP_TARGET", "PI
 // the key. The file may be a stranger's, as the pyproject.toml of the directory in which scankit was started.
 Result<void> check_not_diverted(const Host& host, const Python& python, const Installer& installer);
 
+// Whether pip's settings name an index and uv's do not. uv does not read pip's variables and files, so that it
+// would ask its default index instead of the user's.
+bool pip_has_its_own_index(const Host& host, const Python& python);
+
 // "Nvidia_NVRTC.cu12" -> "nvidia-nvrtc-cu12" (PEP 503), of the part of a requirement before its version.
 std::string required_name(const std::string& requirement);
 

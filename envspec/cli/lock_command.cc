@@ -7,6 +7,7 @@
 
 #include "builder/compile/cache.h"
 #include "builder/installer/fetch/wheel_fetcher.h"
+#include "builder/installer/installer.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -49,7 +50,8 @@ std::optional<EnvironmentLock> older_lock(const std::string& path) {
 void choose_installers(const Host& host, const Snapshot& snapshot, ResolveRequest& request) {
   request.installer = installer::downloader_of(host, snapshot);
   const Python& python = snapshot.python.value;
-  if (request.installer.kind != installer::Installer::Kind::Pip || pip_has_its_own_index(host, python))
+  if (request.installer.kind != installer::Installer::Kind::Pip ||
+      installer::pip_has_its_own_index(host, python))
     return;
   std::istringstream folders(host.env("PATH").value_or(""));
   for (std::string folder; std::getline(folders, folder, ':');) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "builder/installer/installer.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -185,7 +186,7 @@ Result<BasePython> find_base_python(const Host& host, const PythonWish& wish) {
 Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base) {
   const Python& python = base.python.value;
   const std::string uv = uv_program(host);
-  const bool pip_knows_the_index = pip_has_its_own_index(host, python);
+  const bool pip_knows_the_index = installer::pip_has_its_own_index(host, python);
   if (!uv.empty() && !pip_knows_the_index)
     return EnvInstaller{installer::Installer::Kind::Uv, uv, say("uv is available")};
   if (const auto pip = probes::find_python_module(host, python, "pip"))

@@ -104,8 +104,8 @@ Result<Plan> plan_of_spec(const Host& host, const CreateRequest& request) {
   SCANKIT_TRY(plan.base, find_base_python(host, wish));
   if (!request.offline.empty())
     return Error{Errc::InvalidArgument, message("--offline needs a lock, and a spec has no hashes"),
-                 message("make the lock where an index can be reached: scankit env create DIR --spec {}",
-                         shell_quoted(request.spec_file))};
+                 message("make the lock where an index can be reached: scankit env create {} --spec {}",
+                         shell_quoted(request.folder), shell_quoted(request.spec_file))};
   SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot));
   return plan;
 }
@@ -199,7 +199,7 @@ class Creation {
     progress.act(say("installing with {}: {}", installer,
                      wish.requirements.empty() ? say("nothing") : join(wish.requirements)));
     if (!wish.requirements.empty()) SCANKIT_CHECK(install_resolved(install, wish.requirements));
-    return install_own_modules(*plan_.spec, aside_.environment(), request_.cache_dir);
+    return install_own_modules(*plan_.spec, aside_.environment(), request_.folder, request_.cache_dir);
   }
 
   // "installing 25 packages with uv, 2.5 GB to download at most"

@@ -134,8 +134,9 @@ Result<ProcessResult> run_ourselves(std::vector<std::string> words);
 Message why_of(const ProcessResult& result);
 
 // What `from: scankit` of a spec demands: `scankit fix` installs each module in the environment, as it would
-// later, and proves that it imports and computes. What only undoes that is removed.
-Result<void> install_own_modules(const Spec& spec, const std::string& environment,
+// later, and proves that it imports and computes. What only undoes that is removed. `folder`: where the environment
+// will be, for the command that a failure prints.
+Result<void> install_own_modules(const Spec& spec, const std::string& environment, const std::string& folder,
                                  const std::string& cache_dir);
 // The packages that the resolver is asked for, and how each is got.
 struct ResolverWish {

@@ -44,7 +44,7 @@ Result<void> check_own(const Spec& spec, const ExtensionSpec& one) {
 }
 
 std::vector<std::string> fix_words(const Spec& spec, const ExtensionSpec& one, const std::string& python) {
-  std::vector<std::string> words = {"--lang", "en", "fix", "--python", python, "--yes", "--json"};
+  std::vector<std::string> words = {"fix", "--python", python, "--yes"};
   if (one.package.empty())
     words.insert(words.end(), {"--module", one.module});
   else
@@ -107,7 +107,7 @@ Result<void> check_origins(const Spec& spec, const std::string& folder) {
   return {};
 }
 
-Result<void> install_own_modules(const Spec& spec, const std::string& environment,
+Result<void> install_own_modules(const Spec& spec, const std::string& environment, const std::string& folder,
                                  const std::string& cache_dir) {
   const std::string python = path_join(environment, "bin/python");
   for (const ExtensionSpec& one : spec.extensions) {
@@ -115,13 +115,16 @@ Result<void> install_own_modules(const Spec& spec, const std::string& environmen
     report::Progress progress;
     progress.act(one.package.empty() ? say("installing scankit's {}", one.module)
                                      : say("installing {} with scankit's {}", one.package, one.module));
-    std::vector<std::string> words = fix_words(spec, one, python);
+    std::vector<std::string> words = {"--lang", "en"};
+    std::ranges::copy(fix_words(spec, one, python), std::back_inserter(words));
+    words.emplace_back("--json");
     if (!cache_dir.empty()) words.insert(words.end(), {"--cache-dir", cache_dir});
     SCANKIT_TRY(const ProcessResult done, run_ourselves(std::move(words)));
     if (!done.ok())
       return Error{Errc::ToolFailed, message("scankit fix cannot install {}: {}", one.module, why_of(done)),
-                   message("run the command by itself to see all of its output: scankit {}",
-                           shell_line(fix_words(spec, one, "PYTHON")))};
+                   message("to see all of its output, make the environment without {} in the spec, then run: "
+                           "scankit {}",
+                           one.module, shell_line(fix_words(spec, one, path_join(folder, "bin/python"))))};
   }
   return forget_state(environment);
 }

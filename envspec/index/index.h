@@ -18,10 +18,6 @@
 
 namespace scankit::envspec {
 
-// Whether pip's settings name an index and uv's do not. uv does not read pip's variables and files, so that it
-// would ask its default index instead of the user's.
-bool pip_has_its_own_index(const Host& host, const Python& python);
-
 struct IndexQuestion {
   std::string name, version;
 };

@@ -291,20 +291,4 @@ std::map<std::string, std::vector<LockedArtifact>> read_uv_pylock(std::string_vi
   return PylockReader(text).read();
 }
 
-// The files are those of pip's configuration: global, user, legacy user and site.
-bool pip_has_its_own_index(const Host& host, const Python& python) {
-  for (const char* variable : {"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"})
-    if (host.env(variable)) return false;
-  for (const char* variable : {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"})
-    if (host.env(variable)) return true;
-  const std::string home = host.env("HOME").value_or(""), named = host.env("PIP_CONFIG_FILE").value_or("");
-  const std::string settings = host.env("XDG_CONFIG_HOME").value_or(path_join(home, ".config"));
-  for (const std::string& file : {named, std::string("/etc/pip.conf"), std::string("/etc/xdg/pip/pip.conf"),
-                                  path_join(settings, "pip/pip.conf"), path_join(home, ".pip/pip.conf"),
-                                  path_join(python.prefix, "pip.conf")})
-    if (const auto text = host.read_file(file, 1u << 20); text && text->find("index") != std::string::npos)
-      return true;
-  return false;
-}
-
 }  // namespace scankit::envspec

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "builder/installer/installer.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -235,7 +236,7 @@ class SetAsker {
 
 installer::Installer index_installer_for(const Host& host, const Snapshot& machine) {
   const std::string uv = installers_of(machine).uv;
-  if (uv.empty() || pip_has_its_own_index(host, machine.python.value))
+  if (uv.empty() || installer::pip_has_its_own_index(host, machine.python.value))
     return installer::downloader_of(host, machine);
   return {.kind = installer::Installer::Kind::Uv, .program = {uv}, .why = say("uv is on PATH")};
 }
