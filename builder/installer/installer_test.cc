@@ -93,6 +93,21 @@ TEST_F(InstallerOf, AVenvWithoutPipIsServedByItsBase) {
                 " --disable-pip-version-check --no-input install einops");
 }
 
+TEST_F(InstallerOf, AVenvWithoutPipTakesThePipThatKnowsThePrivateIndexBeforeUv) {
+  python().base_prefix = at("base");
+  write("base/bin/python3.11", "", 0755);
+  has_uv();
+  host_.variables["PIP_INDEX_URL"] = "https://pip.corp.example/simple";
+  EXPECT_EQ(name_of(found().kind), "uv");  // nothing else is here
+  write("base/lib/python3.11/site-packages/pip/__main__.py", "");
+  EXPECT_EQ(name_of(found().kind), "pip");
+  host_.variables["UV_DEFAULT_INDEX"] = "https://uv.corp.example/simple";  // which uv reads
+  EXPECT_EQ(name_of(found().kind), "uv");
+  host_.variables.erase("PIP_INDEX_URL");
+  host_.variables.erase("UV_DEFAULT_INDEX");
+  EXPECT_EQ(name_of(found().kind), "uv");
+}
+
 TEST_F(InstallerOf, AProjectOfUvIsChangedInItsOwnRecords) {
   has_uv();
   python().prefix = at("work/.venv");
