@@ -83,10 +83,7 @@ Result<Plan> plan_of_lock(const Host& host, const CreateRequest& request) {
   SCANKIT_TRY(plan.base, find_base_python(host, wish));
   if (const auto lines = obstacles(plan.lock, plan.base.subject.snapshot); !lines.empty())
     return not_installable(request.lock_file, lines);
-  if (!request.offline.empty() && !host.is_directory(path_join(current_directory(), request.offline)))
-    return Error{Errc::InvalidArgument, message("--offline {} is not a directory", request.offline),
-                 message("scankit env fetch --out {} makes one where an index can be reached",
-                         shell_quoted(request.offline))};
+  SCANKIT_CHECK(check_offline(host, request.offline));
   plan.find_links = wheel_folders(request);
   SCANKIT_TRY(plan.wheels, find_wheels(plan.lock, plan.find_links, !request.offline.empty()));
   SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot));

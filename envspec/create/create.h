@@ -61,6 +61,8 @@ struct EnvInstaller {
 };
 Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base);
 
+// An Error where --offline names a directory that does not exist; "" is no --offline.
+Result<void> check_offline(const Host& host, const std::string& folder);
 // Wheels that are here already: by distribution, where each was found with the hash of the lock.
 using FoundWheels = std::map<std::string, std::string>;
 // `offline`: every file of the lock must be in `folders`, or the Error names each one that is missing or has

@@ -226,6 +226,17 @@ TEST(CreateWheels, ThatNoIndexHasAreLookedForBesideTheLock) {
       << elsewhere.error().message;
 }
 
+TEST_F(CreateTest, OfflineNamesADirectory) {
+  put(at("file"), "");
+  EXPECT_TRUE(check_offline(*make_real_host(), ""));
+  EXPECT_TRUE(check_offline(*make_real_host(), work_.path()));
+  for (const char* wrong : {"no-such", "file"}) {
+    const auto refused = check_offline(*make_real_host(), at(wrong));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
+  }
+}
+
 TEST(CreateSizes, AreReadable) {
   EXPECT_EQ(size_in_words(1'340'000'000), "1.3 GB");
   EXPECT_EQ(size_in_words(12'400'000), "12 MB");

@@ -124,6 +124,13 @@ Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<s
                                shell_quoted(folders.empty() ? kWheelFolder : folders.front()))};
 }
 
+Result<void> check_offline(const Host& host, const std::string& folder) {
+  if (folder.empty() || host.is_directory(path_join(current_directory(), folder))) return {};
+  return Error{
+      Errc::InvalidArgument, message("--offline {} is not a directory", folder),
+      message("scankit env fetch --out {} makes one where an index can be reached", shell_quoted(folder))};
+}
+
 std::string size_in_words(std::uint64_t bytes) {
   constexpr double kKilo = 1000;
   const auto size = static_cast<double>(bytes);

@@ -324,6 +324,7 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
   if (installer.kind != installer::Installer::Kind::Uv && installer.kind != installer::Installer::Kind::Pip)
     return Error{Errc::NotFound, installer.why, installer.instead};
   SCANKIT_CHECK(installer::check_not_diverted(host, python, installer));
+  SCANKIT_CHECK(check_offline(host, request.offline));
   EnvironmentLock changed;
   for (const LockedDistribution* one : change.install) changed.distributions.push_back(*one);
   const std::vector<std::string> folders = folders_of(request, host);
