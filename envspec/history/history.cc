@@ -33,9 +33,10 @@ std::vector<LaterFile> later_files(const Host& host, const Snapshot& snapshot, c
     if (!info) continue;
     const auto owner = packages.find(one.distribution);
     const std::int64_t time = in_seconds(info->mtime_ns);
-    // Packages of conda and files of no package have no time of installation to compare with.
-    const bool by_conda = owner != packages.end() && owner->second->installer == "conda";
-    if (by_conda || (owner != packages.end() && time <= owner->second->time + kAfterInstallation)) continue;
+    // Packages of conda, those without a RECORD and files of no package have no time to compare with.
+    const bool no_time =
+        owner != packages.end() && (owner->second->installer == "conda" || owner->second->time == 0);
+    if (no_time || (owner != packages.end() && time <= owner->second->time + kAfterInstallation)) continue;
     later.push_back({one.inner, one.distribution, time});
   }
   return later;
@@ -79,10 +80,10 @@ class Historian {
     };
     const std::string conda = path_join(python().prefix, "conda-meta/history");
     constexpr std::size_t kMostHistory = 64u << 20;
-    if (const auto text = host().read_file(conda, kMostHistory)) {
-      has_conda_ = true;
-      add(conda_history(*text, conda));
-    }
+    const auto text = host().read_file(conda, kMostHistory);
+    if (text) add(conda_history(*text, conda));
+    if (!text && text.error().code != Errc::NotFound) history_.problems.push_back(text.error().message);
+    has_conda_ = text.has_value();
     if (host().is_live()) add(own_history(host(), python().prefix, history_.problems));
     later_ = later_files(host(), subject_.snapshot, by_name_);
     for (const LaterFile& file : later_) all_.push_back(event_of(file, by_name_));
@@ -93,7 +94,7 @@ class Historian {
       all_.push_back(std::move(event));
     }
     for (const std::string& file : request_.files)
-      add(commits_since(file, first_second(), history_.problems));
+      add(commits_since(file, first_second(), history_.problems, history_.limits));
   }
 
   // A file is of what was there when it was written: what is of the same second is in it.
@@ -189,6 +190,14 @@ class Historian {
       history_.limits.push_back(
           message("what was removed is not recorded: name a lock, a record or a snapshot instead of a date "
                   "to see it"));
+    if (has_conda_)
+      history_.limits.push_back(
+          message("conda records local times without a zone; they are read in the zone of this machine"));
+    const auto timeless = std::ranges::count(packages_, 0, &InstalledPackage::time);
+    if (timeless > 0)
+      history_.limits.push_back(message_n(
+          static_cast<std::size_t>(timeless), "the time of the installation of {} package is not recorded",
+          "the times of the installations of {} packages are not recorded", timeless));
     history_.limits.push_back(message("an edited Python source is not looked for"));
   }
 
@@ -208,6 +217,8 @@ class Historian {
 EnvironmentHistory history_of(Subject& subject, Since since, const HistoryRequest& request) {
   EnvironmentHistory history;
   history.since = std::move(since);
+  history.limits = history.since.limits;
+  history.problems = history.since.problems;
   Historian(subject, request, history).run();
   return history;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,11 +21,13 @@ namespace scankit::envspec {
 struct Since {
   std::string text;  // as the user wrote it
   std::int64_t time = 0;
-  std::string commit;        // the commit that the time is of; "" where it is not that of one
-  std::optional<Side> base;  // of a FILE: a lock, a spec, a record or a snapshot
+  std::string commit;                     // the commit that the time is of; "" where it is not that of one
+  std::optional<Side> base;               // of a FILE: a lock, a spec, a record or a snapshot
+  std::vector<Message> limits, problems;  // of the time of a FILE, as below
 };
 // "2026-11-20", "2026-11-20 14:05" (UTC), "12h" or "7d" ago, else a file: the time of the commit that it
-// comes from, or where git does not know this content, of the file itself.
+// comes from, or where git does not know this content, of the file itself. A moment after `now` is refused:
+// nothing could have changed since.
 Result<Since> parse_since(const std::string& text, std::int64_t now);
 
 struct FieldChange {
@@ -76,7 +79,7 @@ struct InstalledPackage {
   std::string recorded_in;
 };
 std::vector<InstalledPackage> installed_packages(const Host& host, const Snapshot& snapshot);
-// Packages of one installer whose times are close together are one event.
+// Packages of one installer whose times are close together are one event. Those without a time are none.
 std::vector<HistoryEvent> installations(const std::vector<InstalledPackage>& packages);
 
 // PREFIX/conda-meta/history: each command of conda, with what it linked and unlinked.
@@ -87,20 +90,29 @@ std::vector<HistoryEvent> own_history(const Host& host, const std::string& prefi
 
 // The commits that changed a lock or spec, newest first, and what is not committed of it.
 struct GitCommit {
-  std::string hash, subject;
+  std::string hash, parent, subject;  // the first parent; "" where the commit has none
   std::int64_t time = 0;
 };
 struct GitFile {
   std::string path;                // absolute
   std::vector<GitCommit> commits;  // at most `kMostCommits`
   Message problem;  // why git does not tell; empty where it does, or the file is in no repository
+  Message limit;    // git is not installed
   bool tracked = false;
+  // Of a shallow clone: what changed the file up to then is not known. The oldest commit of the clone looks as
+  // if it had added every file, and is not among `commits`.
+  std::optional<std::int64_t> unknown_until;
 };
 inline constexpr std::size_t kMostCommits = 50;
 GitFile git_file(const std::string& path);
-// The content of that file in a commit.
+Message shallow_clone(const GitFile& file);
+// The content of that file in a commit; Errc::NotFound: the commit does not have the file.
 Result<std::string> git_content(const GitFile& file, const std::string& commit);
 std::vector<HistoryEvent> commits_since(const std::string& path, std::int64_t since,
-                                        std::vector<Message>& problems);
+                                        std::vector<Message>& problems, std::vector<Message>& limits);
+// Two files of one repository have the same to say, once.
+inline void add_once(std::vector<Message>& list, const Message& one) {
+  if (!one.empty() && std::ranges::find(list, one) == list.end()) list.push_back(one);
+}
 
 }  // namespace scankit::envspec

@@ -9,6 +9,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
+#include "doctor/model/redact.h"
 #include "doctor/model/snapshot.h"
 #include "envspec/create/create.h"
 #include "envspec/history/history.h"
@@ -46,6 +47,12 @@ Message origin_of(const Host& host, const Distribution& distribution) {
   return direct.archive ? message("the local file {}", direct.file_name) : message("a local directory");
 }
 
+// conda calls the package of torch "pytorch".
+std::string name_by_conda(const std::string& name) {
+  std::string normalized = normalized_name(name);
+  return normalized == "pytorch" ? "torch" : normalized;
+}
+
 // conda's packages have their times of conda-meta, since their files keep those of the build.
 std::string metadata_of_conda(const Host& host, const std::string& prefix, const std::string& name) {
   const std::string folder = path_join(prefix, "conda-meta");
@@ -53,7 +60,7 @@ std::string metadata_of_conda(const Host& host, const std::string& prefix, const
   if (!listed) return "";
   for (const DirEntry& entry : *listed) {
     const std::string stem = entry.name.substr(0, entry.name.rfind('-', entry.name.rfind('-') - 1));
-    if (entry.name.ends_with(".json") && normalized_name(stem) == name) return path_join(folder, entry.name);
+    if (entry.name.ends_with(".json") && name_by_conda(stem) == name) return path_join(folder, entry.name);
   }
   return "";
 }
@@ -114,7 +121,8 @@ std::vector<InstalledPackage> installed_packages(const Host& host, const Snapsho
 
 std::vector<HistoryEvent> installations(const std::vector<InstalledPackage>& packages) {
   std::vector<const InstalledPackage*> sorted;
-  for (const InstalledPackage& one : packages) sorted.push_back(&one);
+  for (const InstalledPackage& one : packages)
+    if (one.time != 0) sorted.push_back(&one);
   std::ranges::stable_sort(sorted, {}, [](const auto* one) { return std::pair(one->installer, one->time); });
   std::vector<HistoryEvent> events;
   std::vector<const InstalledPackage*> run;
@@ -132,6 +140,25 @@ std::vector<HistoryEvent> installations(const std::vector<InstalledPackage>& pac
 }
 
 namespace {
+
+// A command line as it may be shown and pasted into an issue: a password in a URL, conda's
+// "https://HOST/t/TOKEN/channel" and the values of options such as --token are hidden.
+std::string without_credentials(const std::string& text) {
+  std::vector<redaction::Edit> edits;
+  for (const redaction::Url& url : redaction::find_urls(text)) {
+    if (url.host.start > url.authority.start)
+      edits.push_back({{url.authority.start, url.host.start}, TextRedactor::hidden() + "@"});
+    for (const redaction::Place& token : url.tokens) edits.push_back({token, TextRedactor::hidden()});
+    constexpr std::string_view kToken = "/t/";
+    if (const auto start = url.authority.end; text.compare(start, kToken.size(), kToken) == 0) {
+      const auto end = std::min(text.find_first_of("/ '\"", start + kToken.size()), text.size());
+      edits.push_back({{start + kToken.size(), end}, TextRedactor::hidden()});
+    }
+  }
+  for (const redaction::Place& secret : redaction::find_secrets(text))
+    edits.push_back({secret, TextRedactor::hidden()});
+  return redaction::edited(text, std::move(edits));
+}
 
 // "==> 2026-11-22 10:00:00 <==", in the local time of the machine that conda ran on.
 std::optional<std::int64_t> time_of_revision(const std::string& line) {
@@ -154,7 +181,7 @@ void take_package(const std::string& line, HistoryEvent& event) {
   const auto build = name.rfind('-');
   const auto version = build == std::string::npos || build == 0 ? build : name.rfind('-', build - 1);
   if (version == std::string::npos || version == 0) return;
-  const std::string field = "packages." + normalized_name(name.substr(0, version));
+  const std::string field = "packages." + name_by_conda(name.substr(0, version));
   const std::string value = printable(name.substr(version + 1, build - version - 1));
   auto change = std::ranges::find(event.changes, field, &FieldChange::field);
   if (change == event.changes.end())
@@ -175,7 +202,7 @@ std::vector<HistoryEvent> conda_history(std::string_view text, const std::string
     else if (events.empty())
       continue;
     else if (line.starts_with(kCommand))
-      events.back().command = printable(line.substr(kCommand.size()));
+      events.back().command = without_credentials(printable(line.substr(kCommand.size())));
     else if (line.starts_with('+') || line.starts_with('-'))
       take_package(line, events.back());
   }
@@ -198,11 +225,12 @@ std::vector<HistoryEvent> own_history(const Host& host, const std::string& prefi
     const std::string what =
         printable(journal.module + (journal.version.empty() ? "" : " " + journal.version));
     const bool kept = journal.state == fix::Journal::State::Committed;
-    event.text = kept ? message("scankit changed {}: {}", what, printable(join(journal.steps)))
-                      : message("scankit took its change of {} back", what);
+    event.text =
+        kept ? message("scankit changed {}: {}", what, without_credentials(printable(join(journal.steps))))
+             : message("scankit took its change of {} back", what);
     for (const std::string& step : journal.steps)
       if (constexpr std::string_view kRan = "ran: "; event.command.empty() && step.starts_with(kRan))
-        event.command = printable(step.substr(kRan.size()));
+        event.command = without_credentials(printable(step.substr(kRan.size())));
     events.push_back(std::move(event));
   }
   const std::string file = path_join(prefix, kRecordFile);

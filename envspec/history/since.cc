@@ -26,9 +26,14 @@ std::optional<std::int64_t> age_in_seconds(const std::string& text) {
 // A checkout gives every file the time of the checkout: where the content is a commit's, its time counts.
 void take_time(const std::string& path, Since& since) {
   const GitFile file = git_file(path);
+  add_once(since.problems, file.problem);
+  add_once(since.limits, file.limit);
+  if (file.unknown_until) add_once(since.limits, shallow_clone(file));
   const auto here = read_whole_file(path, 256u << 20);
-  const auto committed =
-      file.tracked ? git_content(file, file.commits.front().hash) : Result<std::string>(Error{});
+  const auto committed = file.commits.empty() ? Result<std::string>(Error{Errc::NotFound, "", ""})
+                                              : git_content(file, file.commits.front().hash);
+  if (!committed && committed.error().code != Errc::NotFound)
+    add_once(since.problems, committed.error().message);
   if (here && committed && *here == *committed) {
     since.time = file.commits.front().time;
     since.commit = file.commits.front().hash;
@@ -38,9 +43,7 @@ void take_time(const std::string& path, Since& since) {
   if (info) since.time = in_seconds(info->mtime_ns);
 }
 
-}  // namespace
-
-Result<Since> parse_since(const std::string& text, std::int64_t now) {
+Result<Since> moment_of(const std::string& text, std::int64_t now) {
   Since since{.text = text};
   if (const auto time = parse_time(text)) {
     since.time = *time;
@@ -63,6 +66,19 @@ Result<Since> parse_since(const std::string& text, std::int64_t now) {
   since.base = std::move(base);
   take_time(text, since);
   return since;
+}
+
+}  // namespace
+
+Result<Since> parse_since(const std::string& text, std::int64_t now) {
+  SCANKIT_TRY(Since since, moment_of(text, now));
+  // The clock of a file server may be ahead of ours.
+  const std::int64_t slack = since.base ? 2 : 0;
+  if (since.time <= now + slack) return since;
+  return Error{Errc::InvalidArgument,
+               message("--since {} is in the future: {}, and it is {}", printable(text), time_utc(since.time),
+                       time_utc(now)),
+               message("name a moment that has passed, such as 7d")};
 }
 
 }  // namespace scankit::envspec

@@ -139,6 +139,7 @@ def test_own_repairs(aged):
 def test_bad_input(aged):
     for bad in ("yesterday", "2026-02-30", "/", "no-such-file"):
         since(aged, bad).ends(2, "is neither a date, an age nor a file")
+    since(aged, "2999-01-01").ends(2, "is in the future")
     Path("broken.lock").write_text(text_of("scankit.lock")[:200])
     since(aged, "broken.lock").ends(2, "broken.lock")
     aged.env("check", "--since", "7d", "--redact", "--python", aged.python).ends(2, "without --redact")
