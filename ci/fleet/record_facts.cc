@@ -32,7 +32,9 @@ void add_record(const std::string& fact, const std::string& folder, Facts& facts
   }
   facts[fact] = record->signature().substr(0, kShortHash);
   facts[fact + std::string(kLockFact)] = record->lock_sha256.substr(0, kShortHash);
-  facts[fact + std::string(kChangesFact)] = changes_in_words(envspec::changes_since(folder, *record));
+  const auto changes = envspec::changes_since(folder, *record);
+  facts[fact + std::string(kChangesFact)] =
+      changes ? changes_in_words(*changes) : say("unknown: {}", changes.error().message);
   for (const auto& [name, hash] : record->content) {
     const auto package = std::ranges::find(record->packages, name, &envspec::RecordedPackage::name);
     const std::string version = package == record->packages.end() ? "" : package->version + " ";

@@ -69,6 +69,8 @@ TEST(FleetRecords, WhatChangedSinceItWasRecordedIsAFact) {
   EXPECT_EQ(record_facts({}, environment.path()).at("record changes"), "numpy/_c.so");
   environment.put("site/extra-1.0.dist-info/RECORD", "");
   EXPECT_EQ(record_facts({}, environment.path()).at("record changes"), "extra, numpy/_c.so");
+  environment.write({});
+  EXPECT_NE(record_facts({}, environment.path()).at("record changes").find("unknown: "), std::string::npos);
   environment.put(envspec::kRecordFile, "{}");
   EXPECT_NE(record_facts({}, environment.path()).at("record").find("is not a record"), std::string::npos);
   EXPECT_TRUE(record_facts({}, environment.path("site")).empty());

@@ -124,12 +124,13 @@ class Reader {
 
   Result<std::vector<RecordRule>> records(const envspec::YamlNode& value, const std::string& path) const {
     std::vector<RecordRule> out;
-    if (value.kind == envspec::YamlNode::Kind::List) {
+    // An empty list would compare nothing, and pass: it is refused below.
+    if (value.kind == envspec::YamlNode::Kind::List && !value.items.empty()) {
       for (const envspec::YamlNode& item : value.items) {
         SCANKIT_TRY(std::string folder, path_in(item, path));
         out.push_back({std::move(folder), ""});
       }
-    } else if (value.kind == envspec::YamlNode::Kind::Map) {
+    } else if (value.kind == envspec::YamlNode::Kind::Map && !value.items.empty()) {
       for (std::size_t i = 0; i < value.keys.size(); ++i) {
         RecordRule rule;
         SCANKIT_TRY(rule.folder, path_in(value.keys[i], path));

@@ -123,8 +123,9 @@ using Json = nlohmann::ordered_json;
 Json records_json() {
   const Json path{{"type", "string"}, {"minLength", 1}, {"pattern", "^(?!-)"}};
   return Json::array({path,
-                      {{"type", "array"}, {"items", path}},
+                      {{"type", "array"}, {"minItems", 1}, {"items", path}},
                       {{"type", "object"},
+                       {"minProperties", 1},
                        {"propertyNames", {{"minLength", 1}, {"pattern", "^(?!-)"}}},
                        {"additionalProperties", {{"type", {"string", "null"}}, {"minLength", 1}}}}});
 }

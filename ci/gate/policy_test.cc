@@ -183,6 +183,9 @@ TEST(Policy, NamesEnvironmentsByTheirRecords) {
   EXPECT_EQ(records("[.venv, /opt/train]"), ".venv;/opt/train;");
   EXPECT_EQ(records("{/opt/train: locks/train.lock, .venv: }"), "/opt/train=locks/train.lock;.venv;");
   expect_refused("schema: 1\nrecord:\n", "record: expected the directory of an environment, such as .venv");
+  for (const char* empty : {"[]", "{}"})
+    expect_refused("schema: 1\nrecord: " + std::string(empty) + "\n",
+                   "record: expected the directory of an environment, such as .venv");
   expect_refused("schema: 1\nrecord: [--json]\n", "the directory of an environment");
   expect_refused("schema: 1\nrecord: {.venv: [a]}\n", "record..venv: expected");
   expect_refused("schema: 1\nrecord: [[.venv]]\n", "the directory of an environment");

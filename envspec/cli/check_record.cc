@@ -58,14 +58,21 @@ Finding changed_package(const RecordChange& change, const std::string& file) {
   return finding;
 }
 
-// Two questions: the compiled files, and the packages. A record without packages is of an older scankit.
+// Two questions: the compiled files, and the packages. A record without packages is of an older scankit where
+// it has hashes of their content.
 std::vector<Outcome> recorded_state(const std::string& folder, const EnvironmentRecord& record) {
   Outcome files = asked("record-files", message("Is every compiled file the one that was recorded?"));
   Outcome packages = asked("record-packages", message("Is every package the one that was recorded?"));
   const std::string file = path_join(folder, kRecordFile);
-  if (record.packages.empty() && !record.content.empty())
+  const auto changes = changes_since(folder, record);
+  if (!changes) {
+    for (Outcome* outcome : {&packages, &files}) not_known(*outcome, changes.error().message);
+  } else if (record.packages.empty() && !record.content.empty()) {
     left_out(packages, message("{} is of an older scankit, which did not record them", file));
-  for (const RecordChange& change : changes_since(folder, record)) {
+  } else if (record.packages.empty()) {
+    not_known(packages, message("{} lists no package", file));
+  }
+  for (const RecordChange& change : changes.value_or({})) {
     const bool of_file =
         change.kind == RecordChange::Kind::FileChanged || change.kind == RecordChange::Kind::FileMissing;
     Finding finding = of_file ? changed_file(change, file) : changed_package(change, file);

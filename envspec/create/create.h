@@ -216,7 +216,9 @@ struct RecordChange {
   std::string name;             // a path below site-packages, or a package
   std::string recorded, found;  // versions; "" where there is none
 };
-std::vector<RecordChange> changes_since(const std::string& environment, const EnvironmentRecord& record);
+// An error where the record lists nothing, or site-packages cannot be listed: nothing is known then.
+Result<std::vector<RecordChange>> changes_since(const std::string& environment,
+                                                const EnvironmentRecord& record);
 
 // 6. The two commands ---------------------------------------------------------------------------------------
 

@@ -99,12 +99,12 @@ TEST_F(CreateTest, ARecordTellsWhatChangedAndWasNotEdited) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->signature(), record.signature());
   EXPECT_EQ(read->proof.front().detail.english(), "no GPU found");
-  EXPECT_TRUE(changes_since(at("env"), *read).empty());
+  EXPECT_TRUE(changes_since(at("env"), *read)->empty());
   put(at("env/site/a.so"), "12345");
   const auto changes = changes_since(at("env"), *read);
-  ASSERT_EQ(changes.size(), 1u);
-  EXPECT_EQ(changes[0].kind, RecordChange::Kind::FileChanged);
-  EXPECT_EQ(changes[0].name, "a.so");
+  ASSERT_EQ(changes->size(), 1u);
+  EXPECT_EQ(changes->front().kind, RecordChange::Kind::FileChanged);
+  EXPECT_EQ(changes->front().name, "a.so");
 
   std::string edited = record_to_json(record);
   edited.replace(edited.find(record.content["a"]), 4, "0000");
@@ -132,7 +132,7 @@ TEST_F(CreateTest, ARecordNamesThePackagesThatChanged) {
   put(path_join(at("env"), kRecordFile), record_to_json(record));
   const auto read = read_record(at("env"));
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_TRUE(changes_since(at("env"), *read).empty());
+  EXPECT_TRUE(changes_since(at("env"), *read)->empty());
 
   namespace fs = std::filesystem;
   fs::last_write_time(at("env/site/again-1.0.dist-info/RECORD"), fs::file_time_type::clock::now());
@@ -141,7 +141,9 @@ TEST_F(CreateTest, ARecordNamesThePackagesThatChanged) {
   put(at("env/site/Fresh_One-0.1-py3.11.egg-info/PKG-INFO"), "");
   using Kind = RecordChange::Kind;
   std::map<std::string, std::pair<Kind, std::string>> found;
-  for (const RecordChange& one : changes_since(at("env"), *read)) found[one.name] = {one.kind, one.found};
+  const auto changes = changes_since(at("env"), *read);
+  ASSERT_TRUE(changes) << changes.error().message;
+  for (const RecordChange& one : *changes) found[one.name] = {one.kind, one.found};
   const std::map<std::string, std::pair<Kind, std::string>> expected = {
       {"again", {Kind::PackageReinstalled, "1.0"}},
       {"newer", {Kind::PackageChanged, "2.0"}},
@@ -151,6 +153,32 @@ TEST_F(CreateTest, ARecordNamesThePackagesThatChanged) {
   record.packages[0].metadata = "../other";
   put(path_join(at("env"), kRecordFile), record_to_json(record));
   EXPECT_EQ(read_record(at("env")).error().code, Errc::Malformed);
+  // site-packages is listed: it may not be a directory of somebody else, with libraries or without.
+  record.packages[0].metadata = "kept-1.0.dist-info";
+  for (const char* site : {"../../../home/x", "/home/x", ""}) {
+    record.site = site;
+    put(path_join(at("env"), kRecordFile), record_to_json(record));
+    EXPECT_EQ(read_record(at("env")).error().code, Errc::Malformed) << site;
+  }
+}
+
+// Nothing that was looked at is not "nothing changed".
+TEST_F(CreateTest, ARecordThatCannotBeComparedIsAnError) {
+  EnvironmentRecord record;
+  record.content["a"] = sha256_hex("content");
+  const auto nothing = changes_since(at("env"), record);
+  ASSERT_FALSE(nothing);
+  EXPECT_NE(nothing.error().message.english().find("lists no package and no compiled file"),
+            std::string::npos);
+  record.site = "site";
+  record.packages = {{"a", "1.0", "a-1.0.dist-info", 0, 0}};
+  ASSERT_TRUE(make_directories(at("env")));
+  std::filesystem::create_symlink("site", at("env/site"));  // to itself, which root cannot list either
+  EXPECT_FALSE(changes_since(at("env"), record));
+  std::filesystem::remove(at("env/site"));
+  const auto gone = changes_since(at("env"), record);
+  ASSERT_TRUE(gone) << gone.error().message;
+  EXPECT_EQ(gone->front().kind, RecordChange::Kind::PackageMissing);
 }
 
 // What the resolver is asked for, and never for what scankit installs itself.

@@ -169,7 +169,10 @@ Result<EnvironmentRecord> record_from_json(const std::string& text, const std::s
   for (const RecordedPackage& one : record.packages)
     if (!is_inner_path(one.metadata) || one.metadata.find('/') != std::string::npos) return malformed(path);
   for (const RecordedFile& one : record.libraries)
-    if (!is_inner_path(one.path) || !is_inner_path(record.site)) return malformed(path);
+    if (!is_inner_path(one.path)) return malformed(path);
+  // Only the record of an environment without packages and libraries names no site-packages.
+  const bool no_site = record.site.empty() && record.packages.empty() && record.libraries.empty();
+  if (!no_site && !is_inner_path(record.site)) return malformed(path);
   if (record.signature() != json_text(json, "signature")) return malformed(path);
   return record;
 }

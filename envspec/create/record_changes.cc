@@ -35,10 +35,12 @@ void compare_files(const Host& host, const std::string& site, const EnvironmentR
 }
 
 // A package whose directory of metadata is gone is another version where a new directory has its name.
-void compare_packages(const Host& host, const std::string& site, const EnvironmentRecord& record,
-                      std::vector<RecordChange>& changes) {
+Result<void> compare_packages(const Host& host, const std::string& site, const EnvironmentRecord& record,
+                              std::vector<RecordChange>& changes) {
   std::map<std::string, std::string> fresh;  // by name: the version of what the record does not have
   const auto listed = host.list(site);
+  // A site-packages that is gone has none of the packages, which is a difference.
+  if (!listed && listed.error().code != Errc::NotFound) return listed.error();
   if (listed)
     for (const DirEntry& entry : *listed) {
       const bool known =
@@ -60,17 +62,25 @@ void compare_packages(const Host& host, const std::string& site, const Environme
   fresh.erase(kOurselves);
   for (const auto& [name, version] : fresh)
     changes.push_back({RecordChange::Kind::PackageAdded, name, "", version});
+  return {};
 }
 
 }  // namespace
 
 // The packages first: a package that was installed again explains its files.
-std::vector<RecordChange> changes_since(const std::string& environment, const EnvironmentRecord& record) {
+Result<std::vector<RecordChange>> changes_since(const std::string& environment,
+                                                const EnvironmentRecord& record) {
   const auto host = make_real_host();
   const std::string site =
       path_normalize(path_join(path_join(current_directory(), environment), record.site));
+  if (record.packages.empty() && record.libraries.empty())
+    return Error{Errc::Malformed,
+                 message("{} lists no package and no compiled file", path_join(environment, kRecordFile)),
+                 message("make it again: scankit env sync")};
   std::vector<RecordChange> changes;
-  if (!record.packages.empty()) compare_packages(*host, site, record, changes);
+  if (!record.packages.empty()) {
+    SCANKIT_CHECK(compare_packages(*host, site, record, changes));
+  }
   compare_files(*host, site, record, changes);
   return changes;
 }
