@@ -264,9 +264,8 @@ def test_spec_without_a_package(create):
 def test_spec_from_wheel_and_source(create):
     """`from` decides what the resolver may take: here only wheels are served."""
     Path("scankit.lock").unlink()
-    spec = "schema: 1\nextensions:\n  alpha: {from: %s, distribution: alpha}\n"
-    Path("scankit.yaml").write_text(spec % "source")
-    create("new", "--spec", "scankit.yaml").ends(5, "alpha")
+    Path("scankit.yaml").write_text("schema: 1\nextensions:\n  alpha: {from: source, distribution: alpha}\n")
+    create("new", "--spec", "scankit.yaml").ends(5)
     assert not left_behind() and not Path("scankit.lock").exists()
 
 
