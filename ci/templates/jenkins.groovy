@@ -12,9 +12,6 @@ pipeline {
       steps {
         sh '''#!/usr/bin/env bash
           set -eo pipefail
-          # In a container, Jenkins' user often has no home directory, where pip and uv keep their caches.
-          [ -w "${HOME:-/}" ] || export HOME=$(mktemp -d)
-          rm -rf scankit-results # of an earlier build in this workspace
           @INSTALL_ENVIRONMENT@
           @FETCH_SCANKIT@
           mkdir -p scankit-results
