@@ -20,6 +20,7 @@
 #include "builder/fix/tree.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/base/text.h"
 #include "doctor/model/json.h"
 #include "doctor/model/schema_number.h"
 
@@ -331,7 +332,19 @@ Result<void> StateFolder::hold_room() const {
 
 void StateFolder::release_room() const { ::unlink((root_ + "/staging/room").c_str()); }
 
+Result<void> can_be_written(const std::vector<Operation>& operations) {
+  for (const Operation& op : operations)
+    for (const std::string* path : {&op.target, &op.staged, &op.backup})
+      if (!is_utf8(*path))
+        return Error{Errc::Unsupported,
+                     message("{} is not UTF-8: no journal can name it, and restore would not find its backup",
+                             printable(*path)),
+                     message("rename the directory or file, then run the command again")};
+  return {};
+}
+
 Result<void> StateFolder::write(const Journal& journal) const {
+  SCANKIT_CHECK(can_be_written(journal.operations));
   SCANKIT_CHECK(make_directories(root_ + "/journal"));
   return write_file_atomically(root_ + "/journal/" + journal.id + ".json",
                                dump_json(to_json(journal), 2) + "\n");

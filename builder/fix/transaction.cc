@@ -49,6 +49,8 @@ Error not_undone(const Error& why, const Error& undoing) {
 }  // namespace
 
 Result<void> Transaction::apply(const std::vector<Operation>& operations) {
+  // Before they are among those that are undone: the undoing writes the journal as well.
+  SCANKIT_CHECK(can_be_written(operations));
   if (journal_.operations.empty()) SCANKIT_CHECK(state_.hold_room());
   // The order is what makes a kill harmless: the journal is on the disk before the first operation is made.
   journal_.state = Journal::State::Applying;

@@ -70,6 +70,9 @@ Result<void> can_undo(const Operation& operation);
 // Whether undo() would leave the file alone, since somebody edited it after the fix. Keep only.
 bool was_edited(const Operation& operation);
 
+// Errc::Unsupported names a path that is not UTF-8: JSON cannot hold it, and restore would look for another one.
+Result<void> can_be_written(const std::vector<Operation>& operations);
+
 const char* kind_name(Operation::Kind kind);  // "place", "save", "replace", "tree", "keep"
 
 // What one part of a fix changes in an environment, written down before it is changed:
@@ -110,7 +113,8 @@ class StateFolder {
   Result<std::vector<Journal>> journals() const;
   // An id that no journal and no backup has.
   Result<std::string> next_id() const;
-  // Replaces the journal atomically, so a kill leaves the state before or the one after.
+  // Replaces the journal atomically, so a kill leaves the state before or the one after. Writes nothing if
+  // can_be_written() refuses it.
   Result<void> write(const Journal& journal) const;
 
  private:

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "builder/fix/tree.h"
 #include "builder/testdata/probe_environment.h"
 
 namespace scankit::fix {
@@ -90,6 +91,35 @@ TEST(Transaction, StaysRestorableWhenACommitFailsBehindItsEnd) {
   const auto undone = undo_last(state);
   ASSERT_TRUE(undone) << english(undone.error().message);
   EXPECT_EQ(env.tree(), before);
+}
+
+// JSON holds no other bytes than UTF-8, and a restore from a replaced name would find neither backup nor target.
+TEST(Transaction, RefusesAPathThatItsJournalCannotNameBeforeAnythingChanges) {
+  Environment env(true);
+  const std::string folder = env.site() + "/gr\xfc\xdf";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/old") << "older";
+  const Tree before = env.tree();
+  const StateFolder state(env.base());
+  Journal journal;
+  journal.id = "0001";
+  for (const std::string& own : {state.staging("0001"), state.backup("0001")})
+    std::filesystem::create_directories(own);
+  Transaction transaction(state, journal);
+  ASSERT_TRUE(transaction.apply({{Operation::Kind::Save, env.site() + "/ours.cpython.so", "",
+                                  state.backup("0001") + "/ours.cpython.so", ""}}));
+  const Operation unnamable{Operation::Kind::Save, folder + "/old", "", state.backup("0001") + "/old", ""};
+  const auto refused = transaction.apply({unnamable});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(english(refused.error().message).find("gr\\xfc\\xdf/old is not UTF-8"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(read_whole_file(folder + "/old").value(), "older");
+  EXPECT_EQ(english(transaction.roll_back(refused.error()).message), english(refused.error().message));
+  EXPECT_EQ(env.tree(), before);
+  journal.id = "0002";
+  journal.operations = {unnamable};
+  EXPECT_FALSE(state.write(journal));
+  EXPECT_FALSE(is_there(state.root() + "/journal/0002.json"));
 }
 
 TEST(Transaction, SaysWhenThereIsNothingToRestore) {
