@@ -218,6 +218,17 @@ struct Archive {
   std::uint64_t size = 0;
 };
 
+// Of all members, also of those that are not read here: an installer unpacks every one. The bound on one member keeps
+// `total` from wrapping.
+Result<void> check_sizes(const Archive& archive, const std::string& path) {
+  const std::uint64_t most = std::max(kAlwaysAllowed, archive.size * kExpansion);
+  std::uint64_t total = 0;
+  for (const Member& member : archive.members)
+    if (member.size > (1ull << 40) || (total += member.size) > most)
+      return refused(path, message("it unpacks to far more than a wheel of {} bytes should", archive.size));
+  return {};
+}
+
 Result<Archive> open_archive(const std::string& path) {
   struct ::stat st {};
   if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode))
@@ -227,6 +238,7 @@ Result<Archive> open_archive(const std::string& path) {
   archive.zip.reset(unzOpen64(path.c_str()));
   if (!archive.zip) return refused(path, message("not a zip archive, or truncated"));
   SCANKIT_TRY(archive.members, list_members(archive.zip.get(), path));
+  SCANKIT_CHECK(check_sizes(archive, path));
   // minizip lists the members; archive_ambiguity() reads the same file again by itself.
   SCANKIT_TRY(auto source, make_real_host()->open(std::filesystem::absolute(path)));
   std::vector<std::string> names;
@@ -241,15 +253,6 @@ Result<std::map<std::string, std::string>> recorded_hashes(const Archive& archiv
   if (record == nullptr) return std::map<std::string, std::string>();  // nothing to compare with
   SCANKIT_TRY(const std::string lines, read_text(archive.zip.get(), path, *record));
   return hashes_of(lines);
-}
-
-// The bound on one member keeps `total` from wrapping.
-Result<void> add_size(const Archive& archive, const std::string& path, const Member& member,
-                      std::uint64_t& total) {
-  if (member.size <= (1ull << 40) &&
-      (total += member.size) <= std::max(kAlwaysAllowed, archive.size * kExpansion))
-    return {};
-  return refused(path, message("it unpacks to far more than a wheel of {} bytes should", archive.size));
 }
 
 // A member that RECORD does not list is not compared: RECORD itself and its signatures are such members.
@@ -280,10 +283,8 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
     return refused(path,
                    message("its member \"{}\" lists more than {} tags", printable(about->name), kMostTags));
   SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
-  std::uint64_t total = 0;
   for (const Member& member : members) {
     if (!is_library(member.name)) continue;
-    SCANKIT_CHECK(add_size(archive, path, member, total));
     const std::string name = installed_name(member.name), to = path_join(folder, name);
     SCANKIT_CHECK(unpack_member(zip.get(), path, member, to));
     SCANKIT_CHECK(check_hash(hashes, path, member, to));
@@ -299,10 +300,8 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
 Result<void> unpack_whole_wheel(const std::string& path, const std::string& folder) {
   SCANKIT_TRY(Archive archive, open_archive(path));
   SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
-  std::uint64_t total = 0;
   for (const Member& member : archive.members) {
     if (member.name.ends_with('/')) continue;
-    SCANKIT_CHECK(add_size(archive, path, member, total));
     const std::string to = path_join(folder, member.name);
     SCANKIT_CHECK(unpack_member(archive.zip.get(), path, member, to));
     SCANKIT_CHECK(check_hash(hashes, path, member, to));
