@@ -13,7 +13,7 @@ namespace scankit::logs {
 class LiteralFinder {
  public:
   // The texts in lower case. The answer may be too much, never too little, for the sake of a small table: only the
-  // first kLongest bytes of a text count, all digits are one, and all bytes that are not ASCII.
+  // first kLongest bytes of a text count, and all bytes that are not ASCII are one.
   explicit LiteralFinder(const std::vector<std::string>& literals);
   static constexpr std::size_t kLongest = 16;
 

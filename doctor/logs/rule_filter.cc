@@ -18,6 +18,7 @@ constexpr int kShortest = 3;
 constexpr std::size_t kFew = 3;
 constexpr unsigned kMany = 500;
 constexpr std::size_t kMostKnown = 4096;
+constexpr std::int64_t kMemoryOfOne = 8 << 20;  // bytes
 
 // How seldom a text is in a log, by a rough measure: long ones are rare, and those of other bytes than words have.
 int rarity(const std::string& text) {
@@ -93,7 +94,9 @@ std::unique_ptr<re2::RE2> RuleFilter::one_of(const std::vector<int>& patterns) c
   for (const int index : patterns) any += (any.empty() ? "(?:" : "|(?:") + pattern(index).pattern() + ")";
   // One pattern may not have two groups of a name, and none of them is asked for.
   re2::RE2::GlobalReplace(&any, "\\(\\?P<\\w+>", "(?:");
-  auto made = std::make_unique<re2::RE2>(any, options_);
+  re2::RE2::Options options = options_;
+  options.set_max_mem(kMemoryOfOne);
+  auto made = std::make_unique<re2::RE2>(any, options);
   return made->ok() ? std::move(made) : nullptr;
 }
 
@@ -105,12 +108,17 @@ std::vector<int> RuleFilter::match(const std::string& line, Memo& memo) const {
   std::ranges::sort(memo.places);
   auto known = memo.by_places.find(memo.places);
   if (known == memo.by_places.end()) {
-    if (memo.by_places.size() >= kMostKnown) memo.by_places.clear();
+    if (memo.by_places.size() >= kMostKnown) {
+      memo.by_places.clear();
+      memo.compiled = 0;
+    }
     known = memo.by_places.emplace(memo.places, candidates_with(memo.places)).first;
   }
   Memo::Candidates& candidates = known->second;
-  if (++candidates.lines == kMany && candidates.patterns.size() >= kFew)
+  if (++candidates.lines == kMany && candidates.patterns.size() >= kFew && memo.compiled < kMostCompiled) {
     candidates.any = one_of(candidates.patterns);
+    ++memo.compiled;
+  }
   if (candidates.any != nullptr && !re2::RE2::PartialMatch(line, *candidates.any)) return matching;
   for (const int index : candidates.patterns)
     if (re2::RE2::PartialMatch(line, pattern(index))) matching.push_back(index);

@@ -27,9 +27,11 @@ class RuleFilter {
       std::unique_ptr<re2::RE2> any;  // all of them as one; null for a few patterns, and before many lines
     };
     std::map<std::vector<int>, Candidates> by_places;  // of literals that a line has
+    unsigned compiled = 0;                             // of `any`, kMostCompiled at most
     std::vector<int> places;
     LiteralFinder::Marks marks;
   };
+  static constexpr unsigned kMostCompiled = 32;  // each takes megabytes
   // Indices of the patterns that the line matches, in ascending order.
   std::vector<int> match(const std::string& line, Memo& memo) const;
   const re2::RE2& pattern(int index) const { return patterns_.GetRE2(index); }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -59,6 +60,25 @@ TEST(Rules, OfOneLiteralAreTriedTogetherOnManyLines) {
   EXPECT_EQ(match(filter, "ERROR: X"), std::vector<int>{1});
   EXPECT_EQ(match(filter, "error: -"), std::vector<int>{2});
   EXPECT_EQ(match(filter, "error: ++"), std::vector<int>{});
+}
+
+// A log has as many lines of each set as its writer likes, and each compiled set takes memory.
+TEST(Rules, OfManyLiteralsAreCompiledForAFewSetsOfLines) {
+  std::vector<std::string> patterns, lines;
+  for (int i = 0; i < 60; ++i) {
+    const std::string word = "word" + std::string(1, static_cast<char>('a' + i / 10)) +
+                             std::string(1, static_cast<char>('a' + i % 10));
+    for (const char* end : {".*1$", ".*2$", ".*6$"}) patterns.push_back(word + end);
+    lines.push_back(word + " 6");
+  }
+  const RuleFilter filter(patterns, re2::RE2::Options());
+  RuleFilter::Memo memo;
+  for (int again = 0; again < 600; ++again)
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      ASSERT_EQ(filter.match(lines[i], memo), std::vector<int>{static_cast<int>(3 * i + 2)});
+  const auto compiled =
+      std::ranges::count_if(memo.by_places, [](const auto& one) { return one.second.any != nullptr; });
+  EXPECT_EQ(compiled, RuleFilter::kMostCompiled);
 }
 
 TEST(Rules, WithShortLiteralsAreTriedWhereOneIs) {
