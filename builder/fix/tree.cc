@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -120,10 +121,14 @@ TreeList changed(const TreeList& before, const TreeList& now) {
 }
 
 // The next save_tree() copies these files, and when its copy is put back the file has another inode: only its
-// bytes show then that it is still what the installer left. Files that are linked keep their inode.
-void note_hashes(const std::string& root, TreeList& after) {
+// bytes show then that it is still what the installer left. Files that are linked keep their inode. Where a link was
+// refused, every file may be copied the next time.
+void note_hashes(const std::string& root, const TreeList& before, TreeList& after) {
+  const bool refused = std::ranges::any_of(before, [](const auto& one) {
+    return one.second.copied && !rewritten_in_place(one.first, one.second);
+  });
   for (auto& [path, entry] : after)
-    if (entry.kind == Kind::File && rewritten_in_place(path, entry))
+    if (entry.kind == Kind::File && (refused || rewritten_in_place(path, entry)))
       if (auto hash = sha256_file(path_join(root, path))) entry.sha256 = *std::move(hash);
 }
 
@@ -249,7 +254,7 @@ Result<TreeChanges> note_changes(const std::string& root, const std::string& cop
   SCANKIT_TRY(const TreeList before, read_tree_list(before_of(copy)));
   SCANKIT_TRY(const TreeList now, list_tree(root));
   TreeList after = changed(before, now);
-  note_hashes(root, after);
+  note_hashes(root, before, after);
   SCANKIT_CHECK(write_tree_list(after_of(copy), after));
   return sorted_out(before, after);
 }

@@ -76,6 +76,25 @@ TEST(AfterAnInstaller, TwoRepairsOfOnePackageAreBothTakenBack) {
   EXPECT_EQ(env.tree(), first);
 }
 
+// As over a mount, or of another user's files: what cannot be linked is copied, each time.
+TEST(AfterAnInstaller, TwoRepairsAreTakenBackWhereNoFileCanBeLinked) {
+  if (!strace_works()) GTEST_SKIP() << "strace does not work here";
+  const std::vector<std::string> unlinked = {"strace", "-f",        "-E", "ASAN_OPTIONS=detect_leaks=0",
+                                             "-o",     "/dev/null", "-e", "inject=linkat:error=EPERM"};
+  Environment env(false);
+  std::filesystem::remove(env.site() + "/package/link.py");  // a link is never copied
+  const Tree first = env.tree();
+  ASSERT_EQ(env.run("install", unlinked).exit_code, 0);
+  const Tree second = env.tree();
+  ASSERT_EQ(env.run("repeat", unlinked).exit_code, 0);
+  ASSERT_NE(env.tree(), second);
+  ASSERT_EQ(env.run("restore").exit_code, 0);
+  EXPECT_EQ(env.tree(), second);
+  const auto last = env.run("restore");
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_EQ(env.tree(), first);
+}
+
 // Of the same size and, as archives with one date for all files make it, of the same time.
 TEST(AfterAnInstaller, ARecordWithOtherBytesIsAChange) {
   Environment env(false);
