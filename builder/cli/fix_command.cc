@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 
 #include "builder/cli/fix_stages.h"
 #include "builder/fix/plan.h"
@@ -49,11 +47,15 @@ Result<void> build_wheel(const FixContext& context, fix::ChangePackages& package
   }
   SCANKIT_TRY(const std::string wheel, fix::built_wheel(packages.build->wheels));
   SCANKIT_TRY(fix::LocalWheel examined, fix::examine_wheel(python, wheel));
-  SCANKIT_TRY(examined.path, fix::keep_wheel(wheel, keep));
+  SCANKIT_TRY(examined.path, fix::place_of_wheel(wheel, keep));
   SCANKIT_TRY(fix::ChangePackages ready, fix::change_for(context.host, context.report.snapshot, examined));
+  // The last thing that can fail: nothing is left of a build that is refused.
+  SCANKIT_TRY(const bool is_new, fix::keep_wheel(wheel, examined.path));
+  if (is_new) packages.build->kept = examined.path;
   packages.commands = std::move(ready.commands);
   packages.change = std::move(ready.change);
   packages.before = std::move(ready.before);
+  packages.version = std::move(ready.version);
   packages.modules = std::move(ready.modules);
   return {};
 }
@@ -96,15 +98,13 @@ void build_parts(const FixContext& context, const compile::BuildRequest& request
   }
 }
 
-// A wheel that was built and not installed serves nobody.
+// A wheel that this run has built and not installed serves nobody.
 void forget_wheels(const std::vector<fix::PartResult>& parts) {
   for (const fix::PartResult& part : parts)
     for (const fix::RepairStep& step : part.plan.steps) {
       const auto* packages = std::get_if<fix::ChangePackages>(&step.what);
-      if (part.kept() || packages == nullptr || !packages->build || packages->before.empty()) continue;
-      std::error_code ignored;
-      std::filesystem::remove(packages->change.requirements.front(), ignored);
-      std::filesystem::remove(folder_of_wheels(part.plan.place), ignored);  // only where it is empty
+      if (part.kept() || packages == nullptr || !packages->build || packages->build->kept.empty()) continue;
+      fix::forget_wheel(packages->build->kept);
     }
 }
 

@@ -228,7 +228,8 @@ Result<void> verify_packages(RunningPart& part, const ChangePackages& packages) 
   }
   if (packages.local.empty()) return {};
   part.progress.act(say("verifying: {}", import_of(packages.modules)));
-  return verify_package(part.request.python, packages.before.front().first, packages.modules);
+  return verify_package(part.request.python, packages.before.front().first, packages.version,
+                        packages.modules);
 }
 
 // A module of ours is proven by a call. For other steps the doctor must no longer find what the plan

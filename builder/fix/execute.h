@@ -74,9 +74,10 @@ Result<void> verify_import(const std::string& python, const std::string& module,
                            const std::string& extra_path);
 
 // Imports torch, the modules and the package that has the name of the distribution. The modules must come from their
-// files of the environment. Errc::Conflict: from other ones.
+// files of the environment, with the bytes of the wheel, and its version be the installed one: an installer may end
+// without an error and have installed nothing. Errc::Conflict: something else is there.
 Result<void> verify_package(const std::string& python, const std::string& distribution,
-                            const std::vector<WheelModule>& modules);
+                            const std::string& version, const std::vector<WheelModule>& modules);
 
 // Runs the statement, such as "from mamba_ssm import Mamba", in a fresh interpreter.
 Result<void> verify_statement(const std::string& python, const std::string& statement);

@@ -67,6 +67,11 @@ Result<LocalWheel> examine_wheel(const std::string& python, const std::string& f
   if (!real)
     return unusable(message("--wheel {}: {}", printable(file), real.error().message),
                     message("give a wheel, NAME.whl"));
+  if (const auto foreign = probes::foreign_to_root(*host, *real))
+    return Error{Errc::PermissionDenied,
+                 message("{} belongs to user {}, and importing it would run that user's code as root",
+                         foreign->path, foreign->uid),
+                 message("run scankit as that user")};
   LocalWheel wheel{.path = *real};
   Wheel tags;
   if (host->is_directory(*real) || !probes::read_wheel_name(path_basename(*real), tags))
@@ -88,6 +93,9 @@ Result<LocalWheel> examine_wheel(const std::string& python, const std::string& f
   for (const Extension& extension : report.snapshot.extensions.value)
     if (extension.selected && extension.has_init && extension.path.starts_with(wheel.path + "/"))
       wheel.modules.push_back({extension.module, extension.path.substr(wheel.path.size() + 1)});
+  for (WheelModule& one : wheel.modules) {
+    SCANKIT_TRY(one.sha256, sha256_file(path_join(named.unpacked.front().path(), one.file)));
+  }
   return wheel;
 }
 
@@ -112,7 +120,7 @@ std::string architectures_here(const Snapshot& snapshot) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> build_variables(const Report& preflight) {
+std::vector<std::pair<std::string, std::string>> build_variables(const Host& host, const Report& preflight) {
   const Snapshot& snapshot = preflight.snapshot;
   const SourceTree& tree = snapshot.sources.value;
   const BuildTools& tools = snapshot.build_tools.value;
@@ -133,6 +141,7 @@ std::vector<std::pair<std::string, std::string>> build_variables(const Report& p
   // Else its setup.py would fetch a wheel that somebody else has built, in place of building these sources.
   if (const ModelPackage* model = model_package(tree.name); model != nullptr && tree.fetches_wheel)
     variables.emplace_back(model->force, "TRUE");
+  std::erase_if(variables, [&](const auto& one) { return !host.env(one.first).value_or("").empty(); });
   std::ranges::stable_sort(variables, {}, [](const auto& one) { return one.first; });
   variables.erase(std::unique(variables.begin(), variables.end(),
                               [](const auto& one, const auto& next) { return one.first == next.first; }),
@@ -222,7 +231,7 @@ Result<LocalSources> examine_sources(const Host& host, const std::string& python
                          foreign->path, foreign->uid),
                  message("run scankit as that user")};
   Report report = preflight_of(host, python, sources.folder);
-  sources.environment = build_variables(report);
+  sources.environment = build_variables(host, report);
   if (build_error(report) != nullptr && !sources.environment.empty()) {
     const WithVariables set(sources.environment);
     report = preflight_of(host, python, sources.folder);
@@ -247,20 +256,33 @@ Result<std::string> built_wheel(const std::string& folder) {
                message("build it by hand, and give the wheel with --wheel")};
 }
 
-Result<std::string> keep_wheel(const std::string& wheel, const std::string& folder) {
+Result<std::string> place_of_wheel(const std::string& wheel, const std::string& folder) {
+  SCANKIT_TRY(const std::string hash, sha256_file(wheel));
+  return join({folder, hash.substr(0, 16), path_basename(wheel)}, "/");
+}
+
+Result<bool> keep_wheel(const std::string& wheel, const std::string& place) {
   namespace fs = std::filesystem;
-  SCANKIT_CHECK(make_directories(folder));
-  const std::string to = path_join(folder, path_basename(wheel)), aside = to + ".new";
+  SCANKIT_TRY(const std::string hash, sha256_file(wheel));
+  const auto known = sha256_file(place);
+  if (known && *known == hash) return false;
+  SCANKIT_CHECK(make_directories(path_dirname(place)));
   std::error_code failed;
+  const std::string aside = place + ".new";
   fs::copy_file(wheel, aside, fs::copy_options::overwrite_existing, failed);
-  if (!failed) fs::rename(aside, to, failed);
-  if (failed) {
-    std::error_code ignored;
-    fs::remove(aside, ignored);
-    return Error{Errc::Io, message("cannot keep the built wheel as {}: {}", to, failed.message()),
-                 message("make space there, or remove that file")};
-  }
-  return to;
+  if (!failed) fs::rename(aside, place, failed);
+  if (!failed) return true;
+  std::error_code ignored;
+  fs::remove(aside, ignored);
+  forget_wheel(place);
+  return Error{Errc::Io, message("cannot keep the built wheel as {}: {}", place, failed.message()),
+               message("make space there, or remove that file")};
+}
+
+void forget_wheel(const std::string& place) {
+  const std::string own = path_dirname(place);
+  std::error_code ignored;
+  for (const std::string& one : {place, own, path_dirname(own)}) std::filesystem::remove(one, ignored);
 }
 
 }  // namespace scankit::fix

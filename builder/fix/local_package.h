@@ -16,6 +16,7 @@ namespace scankit::fix {
 struct WheelModule {
   std::string module;  // "my_ext._C"
   std::string file;    // "my_ext/_C.cpython-311-x86_64-linux-gnu.so"
+  std::string sha256 = {};
   bool operator==(const WheelModule&) const = default;
 };
 // "import torch, my_ext._C"
@@ -33,9 +34,13 @@ Result<LocalWheel> examine_wheel(const std::string& python, const std::string& f
 
 // The one wheel of a directory that a build has written to.
 Result<std::string> built_wheel(const std::string& folder);
-// Copies it to where it stays: pip and uv record the path that a package came from, and a later repair installs it from
-// there again. Replaces a wheel of the same name. Returns the path.
-Result<std::string> keep_wheel(const std::string& wheel, const std::string& folder);
+// Where it stays, FOLDER/HASH/NAME.whl: pip and uv record the path that a package came from, and a later repair
+// installs it from there again. HASH is that of its bytes: another build of the same release does not replace it.
+Result<std::string> place_of_wheel(const std::string& wheel, const std::string& folder);
+// Copies it there; false if the same bytes were there before.
+Result<bool> keep_wheel(const std::string& wheel, const std::string& place);
+// Removes it, and the directories above it as far as they are empty then.
+void forget_wheel(const std::string& place);
 
 struct LocalSources {
   std::string folder;              // absolute
@@ -49,8 +54,9 @@ struct LocalSources {
 Result<LocalSources> examine_sources(const Host& host, const std::string& python, const std::string& folder);
 
 // What the build is to be told: the CUDA toolkit of torch's major version, the architectures of the GPUs here, as many
-// compilers as memory allows, and the switches by which a setup.py builds its CUDA part. Nothing that the user has set.
-std::vector<std::pair<std::string, std::string>> build_variables(const Report& preflight);
+// compilers as memory allows, and the switches by which a setup.py builds its CUDA part. Nothing that the user
+// has set in the environment of `host`.
+std::vector<std::pair<std::string, std::string>> build_variables(const Host& host, const Report& preflight);
 
 // The first error of the report that is about the build of its sources; nullptr if there is none.
 const Finding* build_error(const Report& preflight);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "builder/fix/plan.h"
@@ -30,25 +31,41 @@ class GivenPackage : public ::testing::Test {
     report_.snapshot.gpus = Probed<std::vector<Gpu>>::of(
         {{.index = 0, .sm = "90"}, {.index = 1, .sm = "80"}, {.index = 2, .sm = "90"}});
   }
+  // For a shell in which nothing is set: that of an unpacked system.
+  Variables variables() const { return build_variables(*make_real_host("/nonexistent"), report_); }
   BuildTools& tools() { return report_.snapshot.build_tools.value; }
   SourceTree& tree() { return report_.snapshot.sources.value; }
   Report report_;
 };
 
 TEST_F(GivenPackage, IsBuiltForTheGpusHereAndWithinTheMemory) {
-  EXPECT_EQ(build_variables(report_), (Variables{{"TORCH_CUDA_ARCH_LIST", "8.0;9.0"}}));
+  EXPECT_EQ(variables(), (Variables{{"TORCH_CUDA_ARCH_LIST", "8.0;9.0"}}));
   tree().full_headers = true;  // 3 GB a compiler
-  EXPECT_EQ(build_variables(report_), (Variables{{"MAX_JOBS", "10"}, {"TORCH_CUDA_ARCH_LIST", "8.0;9.0"}}));
+  EXPECT_EQ(variables(), (Variables{{"MAX_JOBS", "10"}, {"TORCH_CUDA_ARCH_LIST", "8.0;9.0"}}));
   report_.snapshot.gpus.value.clear();
   tree().cuda.clear();
-  EXPECT_EQ(build_variables(report_), (Variables{{"MAX_JOBS", "10"}}));
+  EXPECT_EQ(variables(), (Variables{{"MAX_JOBS", "10"}}));
 }
 
 TEST_F(GivenPackage, KeepsWhatTheUserHasSet) {
   tree().full_headers = true;
   tools().jobs_from = "MAX_JOBS";
   tools().arch_list = "12.0";
-  EXPECT_EQ(build_variables(report_), Variables{});
+  EXPECT_EQ(variables(), Variables{});
+}
+
+TEST_F(GivenPackage, KeepsTheSwitchesThatTheUserHasSet) {
+  tools().arch_list = "9.0";
+  tree().opt_in = "MAMBA_KEEP_CUDA_BUILD";
+  tree().name = "mamba_ssm";
+  tree().fetches_wheel = true;
+  for (const char* name : {"MAMBA_KEEP_CUDA_BUILD", "MAMBA_FORCE_BUILD"}) {
+    const std::string other =
+        std::string(name) == "MAMBA_FORCE_BUILD" ? "MAMBA_KEEP_CUDA_BUILD" : "MAMBA_FORCE_BUILD";
+    ::setenv(name, "FALSE", 1);
+    EXPECT_EQ(build_variables(*make_real_host(), report_), (Variables{{other, "TRUE"}}));
+    ::unsetenv(name);
+  }
 }
 
 TEST_F(GivenPackage, IsBuiltWithTheToolkitAndTheSwitchesThatItsCudaPartNeeds) {
@@ -64,9 +81,9 @@ TEST_F(GivenPackage, IsBuiltWithTheToolkitAndTheSwitchesThatItsCudaPartNeeds) {
                        .subject = "/env/other.so",
                        .summary = "of another file",
                        .fixes = {SetEnvironment{"LD_LIBRARY_PATH", "/x"}}}};
-  EXPECT_EQ(build_variables(report_), (Variables{{"CAUSAL_CONV1D_FORCE_BUILD", "TRUE"},
-                                                 {"CUDA_HOME", "/usr/local/cuda-13.0"},
-                                                 {"MY_EXT_BUILD_CUDA", "TRUE"}}));
+  EXPECT_EQ(variables(), (Variables{{"CAUSAL_CONV1D_FORCE_BUILD", "TRUE"},
+                                    {"CUDA_HOME", "/usr/local/cuda-13.0"},
+                                    {"MY_EXT_BUILD_CUDA", "TRUE"}}));
   ASSERT_NE(build_error(report_), nullptr);
   EXPECT_EQ(build_error(report_)->subject, "/src/setup.py");
 }
@@ -137,12 +154,20 @@ TEST(BuiltWheel, IsTheOnlyOneAndIsKept) {
   std::ofstream(folder + "/a.log") << "x";
   const auto wheel = built_wheel(folder);
   ASSERT_TRUE(wheel);
-  for (int again = 0; again < 2; ++again) {
-    const auto kept = keep_wheel(*wheel, folder + "/kept");
-    ASSERT_TRUE(kept) << english(kept.error().message);
-    EXPECT_EQ(*kept, folder + "/kept/a-1-py3-none-any.whl");
-    EXPECT_EQ(read_whole_file(*kept).value(), "bytes");
-  }
+  const std::string kept = place_of_wheel(*wheel, folder + "/kept").value();
+  EXPECT_EQ(kept, folder + "/kept/" + sha256_hex("bytes").substr(0, 16) + "/a-1-py3-none-any.whl");
+  EXPECT_TRUE(keep_wheel(*wheel, kept).value());
+  EXPECT_FALSE(keep_wheel(*wheel, kept).value());
+  // Another build of the same release takes nothing away, neither when it is kept nor when it is forgotten.
+  std::ofstream(*wheel) << "other";
+  const std::string second = place_of_wheel(*wheel, folder + "/kept").value();
+  EXPECT_TRUE(keep_wheel(*wheel, second).value());
+  EXPECT_EQ(read_whole_file(second).value(), "other");
+  forget_wheel(second);
+  EXPECT_FALSE(make_real_host()->exists(path_dirname(second)));
+  EXPECT_EQ(read_whole_file(kept).value(), "bytes");
+  forget_wheel(kept);
+  EXPECT_FALSE(make_real_host()->exists(folder + "/kept"));
   std::ofstream(folder + "/b-1-py3-none-any.whl") << "bytes";
   EXPECT_NE(english(built_wheel(folder).error().message).find("made 2 wheels"), std::string::npos);
 }

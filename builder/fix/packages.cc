@@ -237,6 +237,7 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
     made.commands.push_back(std::move(more));
   made.before = {{name, installed_version(snapshot, name)}};
   made.local = wheel.path;
+  made.version = wheel.version;
   made.modules = wheel.modules;
   return made;
 }

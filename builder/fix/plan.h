@@ -34,6 +34,7 @@ struct MoveAway {
 struct WheelBuild {
   std::string folder, wheels;
   std::vector<installer::InstallerCommand> commands;
+  std::string kept = {};  // the wheel, where this run has put it; "" if an earlier one had
 };
 // Packages are changed by the user's own installer.
 struct ChangePackages {
@@ -44,6 +45,7 @@ struct ChangePackages {
   std::vector<std::string> statements;                      // what must work afterwards
   std::shared_ptr<const TemporaryDirectory> work;           // that the commands name: the tools of a build
   std::string local;                 // the wheel or the directory of sources that the user named, "" for none
+  std::string version;               // of that wheel
   std::vector<WheelModule> modules;  // of that wheel
   std::optional<WheelBuild> build;   // of these sources; `commands` are not known before it has ended
 };

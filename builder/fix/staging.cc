@@ -14,6 +14,7 @@
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/base/version.h"
 
 extern "C" char** environ;
 
@@ -56,13 +57,13 @@ except BaseException as problem:
 os._exit(0)
 )";
 
-// Arguments: DISTRIBUTION, then MODULE FILE for each module. Of the packages of the distribution the one with its name
-// is imported; others may be its tests or examples.
+// Arguments: DISTRIBUTION, then MODULE FILE SHA256 for each module. Of the packages of the distribution the one with
+// its name is imported; others may be its tests or examples. The answer "ok" has the installed version.
 inline constexpr const char* kPackageProgram = R"(
-import importlib, os, re, sys
+import hashlib, importlib, os, re, sys
 channel = os.dup(3)
 os.close(3)
-distribution, pairs = sys.argv[1], sys.argv[2:]
+distribution, wanted = sys.argv[1], sys.argv[2:]
 sys.argv[:] = ['-c']
 sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]
 plain = lambda name: re.sub(r'[-_.]+', '-', name).lower()
@@ -72,15 +73,21 @@ def end(kind, text=''):
 try:
     import torch
     from importlib import metadata
-    for module, file in zip(pairs[::2], pairs[1::2]):
+    for module, file, sha256 in zip(wanted[::3], wanted[1::3], wanted[2::3]):
         found = os.path.abspath(importlib.import_module(module).__file__)
         if not found.startswith(sys.prefix + os.sep) or not found.endswith(os.sep + file):
             end('other file', module + '\n' + found)
+        whole = hashlib.sha256()
+        with open(found, 'rb') as stream:
+            for piece in iter(lambda: stream.read(1 << 20), b''):
+                whole.update(piece)
+        if whole.hexdigest() != sha256:
+            end('other bytes', found)
     files = [str(file) for file in metadata.distribution(distribution).files or []]
     for package in sorted({file.split('/')[0] for file in files if re.fullmatch(r'[^/]+/__init__\.py', file)}):
         if plain(package) == plain(distribution):
             importlib.import_module(package)
-    end('ok')
+    end('ok', metadata.version(distribution))
 except BaseException as problem:
     end('failed', type(problem).__name__ + ': ' + str(problem))
 )";
@@ -237,16 +244,45 @@ Result<void> verify_import(const std::string& python, const std::string& module,
                message("see `scankit doctor`")};
 }
 
+namespace {
+
+Error not_of_the_wheel(const Message& what) {
+  return {Errc::Conflict, what,
+          message("look for a setting that keeps the installer from installing, such as PIP_DRY_RUN")};
+}
+
+// "1.0-beta" of the metadata is "1.0_beta" or "1.0b0" of the file name; "1.0+cu118" is not "1.0+cu130".
+bool same_version(const std::string& one, const std::string& other) {
+  if (normalized_name(one) == normalized_name(other)) return true;
+  const auto local = [](const std::string& version) {
+    const auto plus = version.find('+');
+    return plus == std::string::npos ? "" : normalized_name(version.substr(plus));
+  };
+  const auto first = Version::parse(one), second = Version::parse(other);
+  return first && second && pep440_order(*first, *second) == std::strong_ordering::equal &&
+         local(one) == local(other);
+}
+
+}  // namespace
+
 Result<void> verify_package(const std::string& python, const std::string& distribution,
-                            const std::vector<WheelModule>& modules) {
+                            const std::string& version, const std::vector<WheelModule>& modules) {
   std::vector<std::string> arguments{distribution};
-  for (const WheelModule& one : modules) arguments.insert(arguments.end(), {one.module, one.file});
+  for (const WheelModule& one : modules)
+    arguments.insert(arguments.end(), {one.module, one.file, one.sha256});
   const auto result = run_python(python, kPackageProgram, arguments, std::chrono::minutes(5));
   if (!result) return result.error();
   const std::string kind = result->channel.substr(0, result->channel.find('\n'));
   const std::string text =
       kind.size() < result->channel.size() ? result->channel.substr(kind.size() + 1) : "";
-  if (kind == "ok") return {};
+  if (kind == "ok" && same_version(text, version)) return {};
+  if (kind == "ok")
+    return not_of_the_wheel(
+        message("{} {} is installed, although the installation of {} ended without an error", distribution,
+                text, version));
+  if (kind == "other bytes")
+    return not_of_the_wheel(
+        message("{} is not the file of the wheel, although the installation ended without an error", text));
   if (kind == "other file") {
     const auto end = text.find('\n');
     return Error{Errc::Conflict,

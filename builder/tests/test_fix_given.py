@@ -126,6 +126,19 @@ def test_wheels_that_do_not_fit(here, work):
         for name in whole.namelist():
             cut.writestr(name, whole.read(name)[:5000] if name.endswith(".so") else whole.read(name))
     refused(here, 1, "my_ext/_C", "--wheel", torn)
+    bomb = work / "bomb" / good.name
+    bomb.parent.mkdir()
+    with zipfile.ZipFile(good) as whole, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as blown:
+        for name in whole.namelist():
+            blown.writestr(name, whole.read(name))
+        with blown.open("my_ext/weights.bin", "w") as weights:
+            for _ in range(257):
+                weights.write(bytes(1 << 20))
+    refused(here, 1, "it unpacks to far more", "--wheel", bomb)
+    if os.getuid() == 0:
+        theirs = named(python, abi, platform)
+        os.chown(theirs, 12345, 12345)
+        refused(here, 1, "belongs to user 12345", "--wheel", theirs)
     other = wheel_of(sources(work / "other"), work / "other_dist", "-DANOTHER_TORCH")
     refused(here, 1, "not_of_this_torch", "--wheel", other)
     refused(here, 2, "it contains neither pyproject.toml nor setup.py", "--from-source", work / "dist")
@@ -144,6 +157,19 @@ def test_wheel_that_does_not_import(here, work):
     assert here.everything() == before
 
 
+def test_wheel_that_its_installer_leaves_out(here, work):
+    """As with PIP_DRY_RUN: it ends without an error, and the files of an older release, which import as well, stay."""
+    older = wheel_of(sources(work / "src", "0.9"), work / "dist")
+    here.fix("--wheel", older, "--yes").ends(0)
+    (here.site / "idle.pth").write_text('import os, sys; "install" in sys.orig_argv and os._exit(0)\n')
+    before = here.everything()
+    wheel = wheel_of(sources(work / "src"), work / "dist")
+    here.fix("--wheel", wheel, "--yes").ends(6, "my-ext 0.9 is installed").ends(6, "nothing was changed")
+    again = wheel_of(sources(work / "src", "0.9", ext=EXT.replace("CUDA, true", "CUDA, false")), work / "dist2")
+    here.fix("--wheel", again, "--yes").ends(6, "is not the file of the wheel").ends(6, "nothing was changed")
+    assert here.everything() == before
+
+
 def test_source(here, work):
     folder = sources(work / "my source")
     before = here.everything()
@@ -151,9 +177,16 @@ def test_source(here, work):
     untouched(here, before)
     here.fix("--from-source", folder, "--yes").ends(0, "`import torch, my_ext._C` works")
     assert here.runs(WORKS) == "1.0"
-    [kept] = (here.env.folder / ".scankit/wheels").glob("*.whl")
+    [kept] = (here.env.folder / ".scankit/wheels").glob("*/*.whl")
     assert f"my-ext @ file://{kept}" in frozen(here), "nothing knows where it came from"
     assert not (folder / "build").exists(), "the build wrote into the user's directory"
+    installed = here.everything()
+    # Another build of the same release fails, and takes nothing of the one that works.
+    sources(folder, package='raise RuntimeError("of the wrong kind")')
+    here.fix("--from-source", folder, "--yes").ends(6, "of the wrong kind").ends(6, "nothing was changed")
+    assert here.everything() == installed
+    assert [kept] == list((here.env.folder / ".scankit/wheels").glob("*/*"))
+    assert zipfile.ZipFile(kept).testzip() is None
     here.restore().ends(0)
     assert here.everything() == before
 
