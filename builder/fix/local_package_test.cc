@@ -110,10 +110,9 @@ TEST_F(GivenPackage, IsAllThatThePlanChanges) {
   const auto* packages = std::get_if<ChangePackages>(&plan.steps[0].what);
   ASSERT_NE(packages, nullptr);
   ASSERT_EQ(packages->commands.size(), 2u);
-  EXPECT_EQ(
-      installer::shown(packages->commands[0]),
-      "/env/bin/python -m pip --disable-pip-version-check --no-input install --force-reinstall --no-deps "
-      "/dist/my_ext-1.0-py3-none-any.whl");
+  EXPECT_EQ(installer::shown(packages->commands[0]),
+            "cd / && /env/bin/python -m pip --disable-pip-version-check --no-input install --force-reinstall "
+            "--no-deps /dist/my_ext-1.0-py3-none-any.whl");
   EXPECT_EQ(packages->commands[1].constraints, std::vector<std::string>{"torch==2.11.0"});
   EXPECT_EQ(packages->before, (Variables{{"my-ext", "0.9"}}));
   EXPECT_EQ(import_of(packages->modules), "import torch, my_ext._C");

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -17,8 +16,6 @@
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
-
-extern char** environ;
 
 namespace scankit::fix {
 namespace {
@@ -80,22 +77,6 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// Our variables, replaced by those of the command that have the same name. None of those by which a shell makes
-// packages go somewhere else than into the environment that is repaired.
-std::vector<std::string> variables(const installer::InstallerCommand& command) {
-  std::vector<std::string> all = command.environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string entry = *variable;
-    bool replaced = std::ranges::any_of(installer::kPlaceVariables, [&](const char* name) {
-      return entry.starts_with(std::string(name) + "=");
-    });
-    for (const std::string& own : command.environment)
-      replaced = replaced || entry.starts_with(own.substr(0, own.find('=') + 1));
-    if (!replaced) all.push_back(entry);
-  }
-  return all;
-}
-
 // A file without a name, so that none has to be removed. The installer reads it as /proc/PID/fd/N of this
 // process: `pip --python` starts another pip, which does not inherit descriptors.
 Result<Descriptor> constraints_file(const std::vector<std::string>& lines) {
@@ -151,7 +132,7 @@ Result<void> run_installer(const installer::InstallerCommand& command, int lock)
                                                    std::to_string(constraints.get())});
   }
   const auto argv = pointers(given);
-  const auto words = variables(command);
+  const auto words = installer::variables_of(command);
   const auto envp = pointers(words);
   sigset_t all, before;
   sigfillset(&all);

@@ -61,8 +61,10 @@ constexpr const char* kDaemon = "(setsid sh -c 'echo $$ >daemon; exec sleep 60' 
 TEST_F(AnInstaller, HearsOfNoOtherPlaceFromTheShell) {
   ASSERT_EQ(::setenv("PIP_TARGET", "/elsewhere", 1), 0);
   ASSERT_EQ(::setenv("PIP_INDEX_URL", "file:///mine", 1), 0);
-  EXPECT_TRUE(run("test -z \"${PIP_TARGET+x}\" && test \"$PIP_INDEX_URL\" = file:///mine"));
+  ASSERT_EQ(::setenv("PIP_PYTHON", "/elsewhere/bin/python", 1), 0);
+  EXPECT_TRUE(run("test -z \"${PIP_TARGET+x}${PIP_PYTHON+x}\" && test \"$PIP_INDEX_URL\" = file:///mine"));
   ::unsetenv("PIP_TARGET");
+  ::unsetenv("PIP_PYTHON");
   ::unsetenv("PIP_INDEX_URL");
 }
 

@@ -237,6 +237,10 @@ std::string name_of(Installer::Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+std::string folder_of(const Installer& installer) {
+  return installer.kind == Installer::Kind::Pip ? "/" : installer.project;
+}
+
 std::string required_name(const std::string& requirement) {
   const auto end = std::ranges::find_if_not(requirement, [](char c) {
     return c == '-' || c == '_' || c == '.' || std::isalnum(static_cast<unsigned char>(c)) != 0;

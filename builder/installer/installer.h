@@ -25,6 +25,9 @@ struct Installer {
   std::string instead;           // of None: what the user can do
 };
 std::string name_of(Installer::Kind kind);  // "pip", "uv", "conda", "none"
+// Where its commands are run: pip in "/", uv in its project, whose settings it reads from there; "" for anywhere.
+// `python -m pip` puts the current directory in front of sys.path, where a stranger's pip/ would be the program.
+std::string folder_of(const Installer& installer);
 
 // Which installer changes this environment. `package`: the one that is to be changed (conda where conda
 // installed it), or "" for one that is not there yet.
@@ -42,7 +45,7 @@ std::string uv_project_of(const Host& host, const Python& python);
 struct InstallerCommand {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value", beside what is inherited
-  std::string folder;                    // to run in: uv reads its settings from there; "" for anywhere
+  std::string folder;                    // to run in (folder_of()); "" for anywhere
   std::vector<std::string> constraints;  // lines of the file that --constraint names; made when it is run
 };
 std::string shown(const InstallerCommand& command);  // as a shell takes it
@@ -77,9 +80,12 @@ InstallerCommand wheel_command(const Installer& installer, const std::string& fo
 InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
                                   const std::string& folder);
 
-// Variables that make pip or uv install somewhere else than into the environment that they are told.
-inline constexpr std::array<const char*, 5> kPlaceVariables = {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT",
-                                                               "UV_TARGET", "UV_PREFIX"};
+// Variables that make pip or uv install somewhere else than into the environment that they are told, or nowhere.
+inline constexpr std::array<const char*, 7> kPlaceVariables = {
+    "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON", "PIP_DRY_RUN", "UV_TARGET", "UV_PREFIX"};
+// The variables that the command is run with: its own before ours, none of kPlaceVariables, and paths of pip's
+// settings absolute, since it is run in another directory.
+std::vector<std::string> variables_of(const InstallerCommand& command);
 // The same for their settings, which cannot be switched off without those of the index: an Error names the file and
 // the key. The file may be a stranger's, as the pyproject.toml of the directory in which scankit was started.
 Result<void> check_not_diverted(const Host& host, const Python& python, const Installer& installer);

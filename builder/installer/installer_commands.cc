@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "builder/installer/installer.h"
+#include "doctor/base/files.h"
 #include "doctor/base/text.h"
 
 namespace scankit::installer {
@@ -58,7 +59,8 @@ InstallerCommand pip_change(const Installer& installer, const PackageChange& cha
   // pip keeps the wheels that it built, and would give the same one back.
   if (!change.from_source.empty()) argv.emplace_back("--no-cache-dir");
   add(argv, change.requirements);
-  return {argv, installer.not_for_user ? Words{"PIP_USER=0"} : Words{}, "", held_by(change)};
+  return {argv, installer.not_for_user ? Words{"PIP_USER=0"} : Words{}, folder_of(installer),
+          held_by(change)};
 }
 
 // uv links the files of an environment from its cache: what was damaged in place is damaged there too, and
@@ -104,7 +106,9 @@ InstallerCommand uv_project_change(const Installer& installer, const PackageChan
   }
   for (const std::string& name : change.from_source) add(argv, {"--no-binary-package", name});
   if (!again) add(argv, change.requirements);
-  return {argv, {}, installer.project, {}};
+  // A variable of the shell may name another environment for the project than the one that is repaired.
+  const std::string prefix = path_dirname(path_dirname(installer.environment));
+  return {argv, {"UV_PROJECT_ENVIRONMENT=" + prefix}, installer.project, {}};
 }
 
 // conda has no constraints for one command: --freeze-installed keeps every installed package.
@@ -137,8 +141,12 @@ bool project_can(const Installer& installer, const PackageChange& change) {
 std::string shown(const InstallerCommand& command) {
   std::string text;
   if (!command.folder.empty()) text.append("cd ").append(shell_quoted(command.folder)).append(" &&");
-  for (const auto& words : {command.environment, command.argv})
-    for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
+  const auto add_word = [&](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
+  for (const std::string& variable : command.environment) {
+    const auto value = variable.find('=') + 1;  // a name in quotes is no assignment to a shell
+    add_word(variable.substr(0, value) + shell_quoted(variable.substr(value)));
+  }
+  for (const std::string& word : command.argv) add_word(shell_quoted(word));
   if (!command.constraints.empty()) {
     text += " --constraint <(printf '%s\\n'";  // bash's, as a person may give it
     for (const std::string& line : command.constraints) text += " " + shell_quoted(line);
@@ -188,7 +196,7 @@ InstallerCommand unpack_command(const Installer& downloader, const std::string& 
   add(argv, {"--no-compile", "--progress-bar", "off"});
   add(argv, what);
   // The folder is none of the user's environments, whatever their settings demand of those.
-  return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
+  return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, folder_of(downloader), {}};
 }
 
 InstallerCommand tools_command(const Installer& installer, const std::vector<std::string>& requirements,
@@ -199,7 +207,7 @@ InstallerCommand tools_command(const Installer& installer, const std::vector<std
   add(argv, {"--target", folder});
   add(argv, requirements);
   if (is_uv) return {argv, {}, installer.project, {}};
-  return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
+  return {argv, {"PIP_USER=0", "PIP_REQUIRE_VIRTUALENV=0"}, folder_of(installer), {}};
 }
 
 // --no-cache-dir: pip would keep a wheel that was built for the torch of today.
@@ -213,7 +221,7 @@ InstallerCommand wheel_command(const Installer& installer, const std::string& fo
     add(argv, {"--no-deps", "--no-cache-dir", "--wheel-dir", wheels});
   if (!isolated) argv.emplace_back("--no-build-isolation");
   argv.push_back(folder);
-  return {argv, {}, "", {}};
+  return {argv, {}, is_uv ? "" : folder_of(installer), {}};
 }
 
 InstallerCommand download_command(const Installer& downloader, const std::string& requirement,
@@ -221,7 +229,7 @@ InstallerCommand download_command(const Installer& downloader, const std::string
   if (downloader.kind != Installer::Kind::Pip) return {};
   Words argv = pip_words(downloader, "download");
   add(argv, {"--no-deps", "--only-binary", ":all:", "--progress-bar", "off", "--dest", folder, requirement});
-  return {argv, {"PIP_REQUIRE_VIRTUALENV=0"}, "", {}};
+  return {argv, {"PIP_REQUIRE_VIRTUALENV=0"}, folder_of(downloader), {}};
 }
 
 }  // namespace scankit::installer

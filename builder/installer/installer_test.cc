@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -120,6 +121,8 @@ TEST_F(InstallerOf, AProjectOfUvIsChangedInItsOwnRecords) {
   const PackageChange pin{.requirements = {"torch==2.11.0"}, .upgrade = true};
   EXPECT_EQ(lines(change_commands(uv, pin)),
             at("path/uv") + " add --project " + at("work") + " --upgrade-package torch torch==2.11.0\n");
+  EXPECT_EQ(change_commands(uv, pin).at(0).environment,
+            std::vector<std::string>{"UV_PROJECT_ENVIRONMENT=" + at("work/.venv")});
   EXPECT_TRUE(kept_by_sync(uv, pin));
   const PackageChange again{.requirements = {"torch"}, .reinstall = true};
   EXPECT_EQ(lines(change_commands(uv, again)), at("path/uv") + " cache clean torch\n" + at("path/uv") +
@@ -259,8 +262,47 @@ TEST_F(InstallerOf, SettingsThatInstallElsewhereAreRefused) {
 }
 
 TEST(InstallerCommands, AreShownAsAShellTakesThem) {
-  EXPECT_EQ(shown({{"/uv", "add", "torch>=2"}, {"A=b c"}, "/my work"}),
-            "cd '/my work' && 'A=b c' /uv add 'torch>=2'");
+  const InstallerCommand command{
+      {"/bin/sh", "-c", "test \"$A$B$PWD\" = '8.0;9.0/'"}, {"A=8.0;9.0", "B="}, "/", {}};
+  EXPECT_EQ(shown(command).substr(0, 40), "cd / && A='8.0;9.0' B='' /bin/sh -c 'tes");
+  EXPECT_EQ(std::system(shown(command).c_str()), 0);  // by sh -c
+}
+
+// Python puts the directory in which it is started in front of sys.path.
+TEST_F(InstallerOf, PipIsNoStrangersOfTheCurrentDirectory) {
+  const char* python = "/usr/bin/python3";
+  if (::access(python, X_OK) != 0) GTEST_SKIP() << "no " << python << " here";
+  write("cloned/pip/__init__.py", "");
+  write("cloned/pip/__main__.py", "open('" + at("obeyed") + "', 'w')\n");
+  const Installer pip{.kind = Installer::Kind::Pip, .program = {python, "-m", "pip"}};
+  std::vector<InstallerCommand> all = change_commands(pip, {.requirements = {"/nowhere.whl"}});
+  all.push_back(unpack_command(pip, "/nowhere", at("out")));
+  all.push_back(tools_command(pip, {"/nowhere.whl"}, at("out")));
+  all.push_back(wheel_command(pip, "/nowhere", at("out"), false));
+  all.push_back(download_command(pip, "/nowhere.whl", at("out")));
+  for (const InstallerCommand& command : all) {
+    EXPECT_NE(std::system(("cd '" + at("cloned") + "' && " + shown(command) + " >/dev/null 2>&1").c_str()),
+              0);
+    EXPECT_FALSE(std::filesystem::exists(at("obeyed"))) << shown(command);
+  }
+}
+
+// In another directory than ours.
+TEST(InstallerCommands, KeepThePathsOfPipsSettings) {
+  const auto given = [](const char* name, const char* value) {
+    ::setenv(name, value, 1);
+    const auto all = variables_of({.argv = {"/p"}, .environment = {"PIP_USER=0"}});
+    ::unsetenv(name);
+    const auto found = std::ranges::find_if(
+        all, [&](const std::string& one) { return one.starts_with(std::string(name) + "="); });
+    return found == all.end() ? "none" : found->substr(found->find('=') + 1);
+  };
+  EXPECT_EQ(given("PIP_CONFIG_FILE", "mine/pip.conf"),
+            std::filesystem::current_path().string() + "/mine/pip.conf");
+  EXPECT_EQ(given("PIP_CONSTRAINT", "/c.txt"), "/c.txt");
+  EXPECT_EQ(given("PIP_FIND_LINKS", "https://mine/wheels"), "https://mine/wheels");
+  EXPECT_EQ(given("PIP_USER", "1"), "0");
+  for (const char* name : kPlaceVariables) EXPECT_EQ(given(name, "elsewhere"), "none");
 }
 
 TEST(InstallerCommands, BuildAWheelAndInstallNothing) {

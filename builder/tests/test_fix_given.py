@@ -73,6 +73,19 @@ def untouched(here, before):
     assert not (here.env.folder / ".scankit").exists()
 
 
+def test_strangers_pip(here, work, monkeypatch):
+    """`python -m pip` would run the pip/ of the current directory."""
+    clone = work / "clone"
+    (clone / "pip").mkdir(parents=True)
+    (clone / "pip/__init__.py").write_text("")
+    (clone / "pip/__main__.py").write_text(f"open({str(work / 'obeyed')!r}, 'w')\n")
+    source = sources(work / "src")
+    monkeypatch.chdir(clone)
+    here.fix("--from-source", source, "--yes").ends(0, "works")
+    assert here.runs(WORKS) == "1.0"
+    assert not (work / "obeyed").exists()
+
+
 def test_wheel(here, work):
     """Two wheels of one package in a row, and two restores to the first state."""
     first = wheel_of(sources(work / "src"), work / "dist")

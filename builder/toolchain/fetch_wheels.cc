@@ -262,15 +262,13 @@ Result<void> unpack_wheels(const FetchRequest& request, const std::string& stagi
   SCANKIT_CHECK(write_file_atomically(list, requirement_lines(*request.toolchain)));
   const installer::InstallerCommand command =
       installer::unpack_command(request.downloader, list, staging + "/tree");
+  installer::InstallerCommand with_tmpdir = command;
+  with_tmpdir.environment.push_back(std::string("TMPDIR=").append(temporary));
   ProcessRequest process;
   process.argv = command.argv;
   process.timeout = kFetchTimeout;
   process.working_directory = command.folder;
-  process.environment.emplace();
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    if (!std::string(*variable).starts_with("TMPDIR=")) process.environment->emplace_back(*variable);
-  for (const std::string& variable : command.environment) process.environment->push_back(variable);
-  process.environment->push_back(std::string("TMPDIR=").append(temporary));
+  process.environment = installer::variables_of(with_tmpdir);
   const Watch watch(request, staging);
   SCANKIT_TRY(const ProcessResult ran, run_process(process));
   return ran.ok() ? Result<void>() : installer_failure(request, command, ran);
@@ -305,12 +303,10 @@ std::string fetched_folder(const Host& host, const compile::Cache& cache, const 
 std::string shown_fetch(const compile::Cache& cache, const FetchRequest& request) {
   if (request.downloader.kind == installer::Installer::Kind::None) return "scankit-fetch";
   const std::string place = place_of(cache, *request.toolchain);
-  std::string text;
-  for (const std::string& word : installer::unpack_command(request.downloader, "", place).argv) {
-    if (word == "--require-hashes") break;
-    text += (text.empty() ? "" : " ") + word;
-  }
-  return text + " " + request.toolchain->requirements();
+  installer::InstallerCommand command = installer::unpack_command(request.downloader, "", place);
+  command.environment.clear();
+  command.argv.erase(std::ranges::find(command.argv, "--require-hashes"), command.argv.end());
+  return installer::shown(command) + " " + request.toolchain->requirements();
 }
 
 Result<void> fetch_wheels(const Host& host, const compile::Cache& cache, const FetchRequest& request) {

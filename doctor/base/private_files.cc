@@ -207,7 +207,9 @@ std::vector<std::string> remove_dead_folders(const std::string& base) {
 // killed process left.
 Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view stem) {
   const char* named = std::getenv("TMPDIR");
-  const std::string base = named != nullptr && *named != '\0' ? named : "/tmp";
+  // Absolute, since what gets the path may be run in another directory.
+  const std::string base =
+      named != nullptr && *named != '\0' ? path_join(current_directory(), named) : "/tmp";
   static std::once_flag once;
   std::call_once(once, remove_dead_folders, base);
   auto made = create_in(base, stem);

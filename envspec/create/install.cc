@@ -44,6 +44,7 @@ Result<void> check_disk(const std::string& folder, const EnvironmentLock& lock) 
 Result<void> run_quietly(const std::vector<std::string>& argv) {
   ProcessRequest process;
   process.argv = argv;
+  process.working_directory = "/";  // `python -m venv` would take a stranger's venv/ of the current directory
   process.timeout = std::chrono::minutes(5);
   SCANKIT_TRY(const ProcessResult result, run_process(process));
   SCANKIT_CHECK(fix::Interruption::check());

@@ -159,12 +159,13 @@ std::vector<installer::InstallerCommand> commands_of(const installer::Installer&
     return argv;
   };
   const std::vector<std::string> variables = {"PIP_USER=0"};
+  const std::string start = uv ? "" : installer::folder_of(installer);
   if (!change.remove.empty()) {
     std::vector<std::string> argv = begin("uninstall");
     if (!uv) argv.emplace_back("--yes");
     argv.emplace_back("--");
     argv.insert(argv.end(), change.remove.begin(), change.remove.end());
-    commands.push_back({argv, variables, "", {}});
+    commands.push_back({argv, variables, start, {}});
   }
   if (change.install.empty()) return commands;
   std::vector<std::string> argv = begin("install");
@@ -172,7 +173,7 @@ std::vector<installer::InstallerCommand> commands_of(const installer::Installer&
   if (!request.offline.empty()) argv.emplace_back("--no-index");
   for (const std::string& folder : folders) argv.insert(argv.end(), {"--find-links", folder});
   argv.insert(argv.end(), {"-r", requirements});
-  commands.push_back({argv, variables, "", {}});
+  commands.push_back({argv, variables, start, {}});
   return commands;
 }
 

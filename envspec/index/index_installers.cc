@@ -12,7 +12,6 @@
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock.h"
 
-extern char** environ;
 // Runs pip and uv and reads their answers, pip's installation report and uv's pylock.toml. Both only
 // resolve; nothing is installed.
 
@@ -29,14 +28,6 @@ Result<void> write_questions(const std::string& file, const std::vector<IndexQue
   std::string lines;
   for (const IndexQuestion& one : questions) lines += one.name + "==" + one.version + "\n";
   return write_file_atomically(file, lines);
-}
-
-// The environment with `own` in front: of two entries with one name, getenv() and CPython's os.environ
-// take the first.
-std::vector<std::string> variables(const Words& own) {
-  std::vector<std::string> all = own;
-  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
-  return all;
 }
 
 // Counts the packages that pip has looked up, from its output: it names each requirement when it begins
@@ -113,8 +104,9 @@ IndexRun run_installer(const Words& argv, const std::string& folder, std::chrono
   request.argv = argv;
   // Nothing is installed, so that the user's settings for installations do not matter. PIP_QUIET and
   // PYTHONUNBUFFERED make the progress visible even if a setting silences pip.
-  request.environment = variables(
-      {"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "PIP_QUIET=0", "NO_COLOR=1", "PYTHONUNBUFFERED=1"});
+  request.environment =
+      installer::variables_of({.environment = {"PIP_REQUIRE_VIRTUALENV=0", "PIP_USER=0", "PIP_QUIET=0",
+                                               "NO_COLOR=1", "PYTHONUNBUFFERED=1"}});
   request.working_directory = folder;
   request.timeout = node_deadline;
   request.on_out = LookUps(looked);
@@ -139,7 +131,8 @@ IndexRun ask_pip(const installer::Installer& pip, const std::vector<IndexQuestio
   if (auto written = write_questions(folder->path() + "/questions.txt", questions); !written)
     return {.said = english(written.error().message)};
   const auto end = std::chrono::steady_clock::now() + node_deadline;
-  IndexRun answer = run_installer(pip_words(pip, folder->path(), true), "", node_deadline, looked);
+  const std::string start = installer::folder_of(pip);
+  IndexRun answer = run_installer(pip_words(pip, folder->path(), true), start, node_deadline, looked);
   // fast-deps is an experiment that pip may drop (its option parser then says "invalid choice"). It also
   // fails on an index that refuses HEAD or range requests ("405 Client Error"). The second run does
   // without it, in the time that is left.
@@ -147,7 +140,7 @@ IndexRun ask_pip(const installer::Installer& pip, const std::vector<IndexQuestio
                                               " Client Error: ", " Server Error: "})) {
     const auto left = end - std::chrono::steady_clock::now();
     answer = run_installer(
-        pip_words(pip, folder->path(), false), "",
+        pip_words(pip, folder->path(), false), start,
         std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(left)),
         looked);
   }

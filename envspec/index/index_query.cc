@@ -113,8 +113,8 @@ SourceReply ask_source(const installer::Installer& installer, const IndexQuestio
       question.name + "==" + question.version + " --hash=sha256:" + std::string(64, '0') + "\n";
   if (auto written = write_file_atomically(file, line); !written)
     return {.said = english(written.error().message)};
-  const IndexRun run =
-      run_installer(command_of(installer, file, folder->path()), installer.project, node_deadline);
+  const IndexRun run = run_installer(command_of(installer, file, folder->path()),
+                                     installer::folder_of(installer), node_deadline);
   // No file has a hash of 64 zeros, so that a successful run tells nothing about the archive.
   if (run.ok) return {.said = run.said};
   SourceReply reply{read_source_hash(run.said, question), false, run.said};

@@ -170,7 +170,8 @@ class SetAsker {
       const std::string key = wish->name + " " + set.python;
       if (!listed_.contains(key)) {
         if (left().count() <= 0) return out_of_time();
-        const IndexRun run = run_installer(pip_words(check_.installer, wish->name, set), "", left());
+        const IndexRun run = run_installer(pip_words(check_.installer, wish->name, set),
+                                           installer::folder_of(check_.installer), left());
         if (run.timed_out) return out_of_time();
         if (const std::string page = unread_page_in(run.out); !run.ok && !page.empty())
           return answer_of(is_access_refused(page) ? page : "Max retries exceeded");

@@ -234,7 +234,7 @@ def test_from_spec(create):
 @pytest.mark.ctest(labels="ci;e2e")
 def test_not_diverted(create, monkeypatch):
     """Variables and settings that send packages somewhere else."""
-    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "UV_TARGET"):
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON", "UV_TARGET"):
         monkeypatch.setenv(name, os.path.abspath("elsewhere"))
     Path("decoy/decoy-1.0.dist-info").mkdir(parents=True)
     Path("decoy/decoy-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: decoy\nVersion: 1.0\n")
@@ -243,7 +243,7 @@ def test_not_diverted(create, monkeypatch):
         create(name, uv=uv).ends(0)
         assert set(record_of(name)["content"]) == {"alpha", "beta", "tool"}
     assert not os.path.exists("elsewhere")
-    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "UV_TARGET", "PYTHONPATH"):
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON", "UV_TARGET", "PYTHONPATH"):
         monkeypatch.delenv(name)
     Path("pyproject.toml").write_text('[tool.uv.pip]\ntarget = "elsewhere"\n')
     create("new-three").ends(2, "[tool.uv.pip] target of ")

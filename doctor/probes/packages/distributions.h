@@ -32,6 +32,7 @@ Installers probe_installers(const Host& host, const Python& python);
 // pip.conf; "" where nothing does. A venv refuses that. pip's own order: the variable, then [install] before
 // [global], then the files from PIP_CONFIG_FILE, sys.prefix, the user and the machine.
 std::string pip_user_setting(const Host& host, const Python& python);
+bool is_yes(std::string_view text);  // as pip's strtobool and uv's variables: 1, true, t, yes, y, on
 // The files that pip of this Python reads its settings from, the weakest first: machine, user, sys.prefix,
 // PIP_CONFIG_FILE. Not all of them exist.
 std::vector<std::string> pip_config_files(const Host& host, const Python& python);

@@ -118,14 +118,10 @@ Installers probe_installers(const Host& host, const Python& python) {
   return found;
 }
 
-namespace {
-
-bool is_yes(std::string_view text) {  // as pip's strtobool
+bool is_yes(std::string_view text) {
   constexpr std::array<std::string_view, 6> kYes = {"y", "yes", "t", "true", "on", "1"};
   return std::ranges::find(kYes, lowered(trimmed(text))) != kYes.end();
 }
-
-}  // namespace
 
 // The value os.devnull of PIP_CONFIG_FILE makes pip load no file at all (pip/_internal/configuration.py).
 std::vector<std::string> pip_config_files(const Host& host, const Python& python) {
