@@ -174,8 +174,8 @@ void from_json(const Json& json, Message& message) {
                     json.value("n", std::size_t{0}), {});
   if (json.contains("arguments"))
     for (const Json& argument : json.at("arguments")) message.arguments_.push_back(argument_from(argument));
-  constexpr std::size_t kMostBytes = 16u
-                                     << 20;  // a stranger's {0}{0}{0}... of a message like itself multiplies
+  // A stranger's {0}{0}{0}... multiplies an argument that is a message like itself.
+  constexpr std::size_t kMostBytes = 16u << 20;
   if (!is_harmless(message.text_) || !is_harmless(message.many_) || message.most_bytes() > kMostBytes)
     message = Message(message.text_);
 }
