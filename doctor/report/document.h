@@ -207,6 +207,11 @@ std::string sarif_of(const Document& document);
 std::string annotations_of(const Document& document);
 // The text format 0.0.4, as node_exporter's textfile collector reads it.
 std::string prometheus_of(const Document& document);
+// The metrics as an OTLP/HTTP request in JSON (ExportMetricsServiceRequest of opentelemetry-proto 1), which a collector
+// accepts at /v1/metrics. Names and labels are those of prometheus_of(), so that one dashboard reads both. OTLP
+// refuses a value without a time, so this is the one sink with a clock: `nanoseconds` since 1970, or now.
+std::string otlp_at(const Document& document, std::uint64_t nanoseconds);
+std::string otlp_of(const Document& document);
 
 // What a command has to show. One of these is called, in the language of the format.
 struct Views {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/report/otlp.h"
-
 #include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "doctor/model/json.h"
+#include "doctor/report/document.h"
 #include "doctor/report/escape.h"
 
 namespace scankit::report {

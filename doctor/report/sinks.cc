@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/base/say.h"
 #include "doctor/report/document.h"
-#include "doctor/report/otlp.h"
 
 namespace scankit::report {
 namespace {

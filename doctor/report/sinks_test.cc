@@ -10,7 +10,6 @@
 #include "doctor/report/doctor_document.h"
 #include "doctor/report/document.h"
 #include "doctor/report/escape.h"
-#include "doctor/report/otlp.h"
 #include "doctor/report/report_test.h"
 #include "doctor/report/words.h"
 
