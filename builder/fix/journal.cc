@@ -22,7 +22,6 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
-#include "doctor/model/schema_number.h"
 
 namespace scankit::fix {
 namespace {

@@ -8,7 +8,6 @@
 #include "doctor/elf/fatbin.h"
 #include "doctor/elf/image.h"
 #include "doctor/model/json.h"
-#include "doctor/model/schema_number.h"
 
 namespace scankit::module {
 

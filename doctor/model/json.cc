@@ -8,7 +8,6 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/model/schema_number.h"
 
 namespace scankit {
 

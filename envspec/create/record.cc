@@ -9,7 +9,6 @@
 #include "doctor/base/text.h"
 #include "doctor/base/tool_version.h"
 #include "doctor/model/json.h"
-#include "doctor/model/schema_number.h"
 #include "doctor/report/progress.h"
 #include "envspec/create/create.h"
 #include "envspec/lock/install_metadata.h"

@@ -7,7 +7,6 @@
 
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
-#include "doctor/model/schema_number.h"
 #include "validate/judge/judge.h"
 
 // Statistics over the samples of a timing, and how near a pass comes to what its device can do.

@@ -13,7 +13,6 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
-#include "doctor/model/schema_number.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_text.h"
