@@ -12,6 +12,10 @@ pipeline {
       steps {
         sh '''#!/usr/bin/env bash
           set -eo pipefail
+          # In a container, Jenkins' user often has no home directory, where pip and uv keep their caches.
+          [ -w "${HOME:-/}" ] || HOME=$(mktemp -d)
+          export HOME
+          rm -rf scankit-results # of an earlier build in this workspace
           @INSTALL_ENVIRONMENT@
           @FETCH_SCANKIT@
           mkdir -p scankit-results

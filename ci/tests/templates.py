@@ -132,7 +132,14 @@ def jenkins(file, project):
         lines = [line.strip() for line in (templates / part).read_text().splitlines() if not line.startswith("#")]
         assert not set(lines) - {line.strip() for line in script.splitlines()}, f"Groovy reads {part} as something else"
     with tempfile.TemporaryDirectory() as temporary:
-        shell(script, {"TMPDIR": temporary, **python_on_path(), **variables}, project)
+        # As the user of a container: no home directory, and what an earlier build left in the workspace.
+        stale = pathlib.Path(project) / "scankit-results/stale"
+        stale.parent.mkdir(exist_ok=True)
+        stale.touch()
+        try:
+            shell(script, {"TMPDIR": temporary, **python_on_path(), **variables, "HOME": "/nonexistent"}, project)
+        finally:
+            assert not stale.exists(), "results of an earlier build would be published"
 
 
 def action(file, project):
