@@ -24,6 +24,7 @@ CALLS = ["write", "pwrite64", "ftruncate", "fallocate", "copy_file_range", "send
 # From the nth call on (a full disk stays full), or that one alone.
 FAULTS = ["error=ENOSPC:when={}+", "error=EIO:when={}", "error=EROFS:when={}+", "signal=KILL:when={}"]
 OLD = b"old bytes\n"
+OLD_EXPORT = b"# Written by `scankit env export`, with old bytes\n"
 MODULE = "causal_conv1d_cuda.so"
 
 
@@ -47,10 +48,10 @@ def is_whole(name, data, good):
 
 class Scenario:
     """`outputs`: what the command writes into `folder`, where files of these names lie already. `also`: what it makes
-    where it is not there. `good`: the bytes that it writes without a fault."""
+    where it is not there. `old`: the bytes of those files. `good`: the bytes that it writes without a fault."""
 
-    def __init__(self, name, argv, outputs, also=()):
-        self.name, self.argv, self.outputs, self.also = name, argv, outputs, also
+    def __init__(self, name, argv, outputs, also=(), old=OLD):
+        self.name, self.argv, self.outputs, self.also, self.old = name, argv, outputs, also, old
         self.good = {}
 
     def prepare(self, folder):
@@ -58,7 +59,7 @@ class Scenario:
         for each in self.outputs:
             path = folder / each
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(OLD)
+            path.write_bytes(self.old)
 
     def command(self, folder):
         return [word.format(out=folder) for word in self.argv]
@@ -96,7 +97,7 @@ def scenarios(scankit, python, given):
         Scenario("env lock", run("env", "lock", "--offline", "--python", python, "--spec", str(spec), "--out", "{out}/scankit.lock",
                                  "--cache-dir", "{out}/cache"), ["scankit.lock"]),
         Scenario("env export", run("env", "export", "requirements", "--lock", str(lock), "--partial", "--out", "{out}/requirements.txt"),
-                 ["requirements.txt"]),
+                 ["requirements.txt"], old=OLD_EXPORT),  # any other file is refused
         Scenario("ci init policy", run("ci", "init", "policy", "--force", "--out", "{out}"), ["scankit-ci.yaml", "scankit-ci.schema.json"]),
         Scenario("ci init github", run("ci", "init", "github", "--force", "--out", "{out}"), [".github/workflows/scankit.yml"],
                  also=["scankit-ci.yaml", "scankit-ci.schema.json"]),
@@ -149,7 +150,7 @@ def judge(scenario, folder, fault, end, good_status):
     for name in scenario.outputs:
         path = folder / name
         data = path.read_bytes() if path.exists() else b""
-        if data != OLD:
+        if data != scenario.old:
             fresh += 1
             if not is_whole(name, data, scenario.good.get(name, data)):
                 wrong.append(f"{name} is neither old nor whole ({len(data)} bytes)")
