@@ -93,6 +93,10 @@ int run_selftest_command(const SelftestOptions& options) {
     return kExitUsage;
   }
   request.facts = *std::move(facts);
+  // The directory is also removed if the user stops the run, so signals are noted before it exists. Children
+  // are in process groups of their own, which Ctrl-C does not reach; they end by themselves within seconds.
+  std::signal(SIGINT, note_signal);
+  std::signal(SIGTERM, note_signal);
   auto folder = make_folder();
   if (!folder) {
     report_error(folder.error());
@@ -101,10 +105,6 @@ int run_selftest_command(const SelftestOptions& options) {
   request.folder = *std::move(folder);
   request.self = own_program().value_or("/proc/self/exe");
   request.import = ours_to_run(request.facts.python.value.executable);
-  // The directory is also removed if the user stops the run. Children are in process groups of their own,
-  // which Ctrl-C does not reach; they end by themselves within seconds.
-  std::signal(SIGINT, note_signal);
-  std::signal(SIGTERM, note_signal);
   request.stop = [] { return interrupted != 0; };
   std::optional<report::Progress> progress(std::in_place);
   request.progress = [&, planted = std::size_t{0}](const std::string& fault) mutable {
