@@ -69,30 +69,34 @@ CASE = "c000-fp32-wfp32-b2-d64-l128-k4-bsf"  # of validate: a small one
 
 
 def make_given(scankit, python, given):
-    """What the commands read: a spec, a lock, a module with its cache, the results of two nodes."""
+    """What the commands read: a small environment (what they write is what matters, and strace stops at each file of torch
+    that they read), its spec and lock, a module with its cache, the results of two nodes."""
     quiet = dict(check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    subprocess.run([scankit, "env", "init", "--python", python, "--out", given / "scankit.yaml"], **quiet)
-    subprocess.run([scankit, "env", "lock", "--offline", "--python", python, "--spec", given / "scankit.yaml", "--out", given / "scankit.lock"],
+    small = given / "env" / "bin" / "python"
+    subprocess.run([python, "-m", "venv", given / "env"], **quiet)
+    subprocess.run([scankit, "env", "init", "--python", small, "--out", given / "scankit.yaml"], **quiet)
+    subprocess.run([scankit, "env", "lock", "--offline", "--python", small, "--spec", given / "scankit.yaml", "--out", given / "scankit.lock"],
                    **quiet)
     subprocess.run([scankit, "build", "--python", python, "--module", "causal_conv1d_cuda", "--arch", "compute_75", "--cache-dir",
                     given / "cache", "--out", given / MODULE], **quiet)
     for node in ("a", "b"):
         subprocess.run([scankit, "fleet", "node", "--fleet", "f1", "--out", given / "results", "--node", node, "--command-sha256", "c1", "--",
-                        "doctor", "--python", python, "--no-import"], **{**quiet, "check": False})
+                        "doctor", "--python", small, "--no-import"], **{**quiet, "check": False})
     if len(list((given / "results").rglob("*.json"))) < 2:
         sys.exit("FAILED: no results of nodes were made")
 
 
 def scenarios(scankit, python, given):
     run = lambda *words: [scankit, *words]
+    small = str(given / "env" / "bin" / "python")
     reports = dict(json="r.json", junit="r.xml", sarif="r.sarif", markdown="r.md", html="r.html", prometheus="r.prom", text="r.txt")
     options = [o for kind, name in reports.items() for o in ("--report", f"{kind}={{out}}/{name}")]
     spec, lock = given / "scankit.yaml", given / "scankit.lock"
     only = lambda *kinds: [o for kind in kinds for o in ("--report", f"{kind}={{out}}/{reports[kind]}")]
     files = lambda *kinds: [reports[kind] for kind in kinds]
     return [
-        Scenario("doctor --report", run("doctor", "--python", python, "--no-import", *options), list(reports.values())),
-        Scenario("snapshot", run("snapshot", "--python", python, "--out", "{out}/s.json"), ["s.json"]),
+        Scenario("doctor --report", run("doctor", "--python", small, "--no-import", *options), list(reports.values())),
+        Scenario("snapshot", run("snapshot", "--python", small, "--out", "{out}/s.json"), ["s.json"]),
         Scenario("env init", run("env", "init", "--python", python, "--force", "--out", "{out}/scankit.yaml"), ["scankit.yaml", "scankit.schema.json"]),
         Scenario("env lock", run("env", "lock", "--offline", "--python", python, "--spec", str(spec), "--out", "{out}/scankit.lock",
                                  "--cache-dir", "{out}/cache"), ["scankit.lock"]),
@@ -104,12 +108,12 @@ def scenarios(scankit, python, given):
         Scenario("build", run("build", "--python", python, "--module", "causal_conv1d_cuda", "--arch", "compute_75", "--cache-dir",
                               str(given / "cache"), "--out", "{out}/" + MODULE), [MODULE, MODULE + ".json"]),
         Scenario("fleet node", run("fleet", "node", "--fleet", "f1", "--out", "{out}", "--node", "a", "--command-sha256", "c1", "--",
-                                   "snapshot", "--python", python), [], also=["a.json"]),
+                                   "snapshot", "--python", small), [], also=["a.json"]),
         Scenario("fleet report", run("fleet", "report", str(given / "results"), *only("json", "junit", "markdown", "prometheus", "html", "text")),
                  files("json", "junit", "markdown", "prometheus", "html", "text")),
         Scenario("validate", run("validate", "--python", python, "--module", str(given / MODULE), "--device", "cpu", "--no-timing", "--case", CASE,
                                  *only("json", "junit", "html", "text")), files("json", "junit", "html", "text")),
-        Scenario("doctor (standard output)", run("doctor", "--python", python, "--no-import"), []),
+        Scenario("doctor (standard output)", run("doctor", "--python", small, "--no-import"), []),
     ]
 
 
