@@ -4,7 +4,7 @@
 set -euo pipefail
 usage() {
   cat <<'TEXT'
-usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--slice N] [--asan] [--asan-only] [--asan-slice N] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
+usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--turns N] [--slice N] [--asan] [--asan-only] [--asan-slice N] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
   --label      which tests (default: ci)
   --slice N    and every Nth of the matrix that is not labelled large, beginning one further with each commit
   --asan       then the unit tests once more under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -16,10 +16,11 @@ TEXT
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/progress.sh
 . ci/progress.sh
-label=ci slice=0 asan_slice=1 build=build/ci jobs=$(nproc) asan=no plain=yes more=()
+label=ci turns=1 slice=0 asan_slice=1 build=build/ci jobs=$(nproc) asan=no plain=yes more=()
 while [ $# -gt 0 ]; do
   case $1 in
     --label) label=$2 && shift ;;
+    --turns) turns=$2 && shift ;;
     --slice) slice=$2 && shift ;;
     --build) build=$2 && shift ;;
     --jobs) jobs=$2 && shift ;;
@@ -58,6 +59,15 @@ turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
 names_of() { ctest -N -FA . "$@" | sed -nE 's/^ *Test +#[0-9]+: //p'; }
 # turn_of N CTEST_ARGUMENT...: the names of the tests whose turn it is, one of N.
 turn_of() { names_of "${@:2}" | sort | awk -v n="$1" -v turn="$turn" 'NR % n == turn % n'; }
+# not_in_turn N BUILD LABEL: the names of the tests of ci/in_turn.txt whose turn it is not.
+# The tests of one line are neighbours, so that each line with N tests or more keeps one in every run.
+not_in_turn() {
+  local line
+  grep -vE '^(#|$)' ci/in_turn.txt | while read -r line; do
+    names_of --test-dir "$2" -L "^$3\$" -R "$line" | LC_ALL=C sort | grep . ||
+      { echo "test.sh: ci/in_turn.txt: no test's name matches $line" >&2 && return 1; }
+  done | awk -v n="$1" -v turn="$turn" '!seen[$0]++ && ++count % n != turn % n'
+}
 # components_of N BUILD: one of N parts of the components, neighbours in the order of the build, which need the same libraries.
 # The root directory's tests come first there, and need all of them.
 components_of() {
@@ -103,8 +113,15 @@ if [ $plain = yes ]; then
   phase "build in $build"
   { configure_tree "$build" -DCMAKE_BUILD_TYPE=Release && build_tree "$build"; } ||
     { broken='the build failed' && finish; exit 1; }
-  phase "tests labelled $label"
-  run_tests "$build" "$label"
+  others=()
+  if [ "$turns" -gt 1 ]; then
+    waiting=$(not_in_turn "$turns" "$build" "$label") || { broken='ci/in_turn.txt is not right' && finish; exit 1; }
+    others=(-E "$(any_of <<<"$waiting")")
+    phase "tests labelled $label, without $(wc -l <<<"$waiting") whose turn it is not"
+  else
+    phase "tests labelled $label"
+  fi
+  run_tests "$build" "$label" ${others[@]+"${others[@]}"}
   if [ "$slice" -gt 0 ]; then
     phase "one of $slice parts of the matrix"
     run_tests "$build" matrix -R "$(turn_of "$slice" --test-dir "$build" -L '^matrix$' -LE '^large$' | any_of)"
