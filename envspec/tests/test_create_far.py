@@ -90,9 +90,11 @@ def serve_what_torch_needs(served, wheels):
         [metadata] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         needs = re.findall(r"(?m)^Requires-Dist: ([A-Za-z0-9._-]+)(?:\[[^]]*\])?([^;\n]*)", archive.read(metadata).decode())
     for name, versions in needs:
-        version = re.search(r"(?:==|>=)([0-9.]+)", versions)
-        if version and not list(served.glob(name.replace("-", "_") + "-*.whl")):
-            wheel(served, name.replace("-", "_"), version[1], "py3-none-any", {})
+        version = re.search(r"(==|>=)([0-9.]+)", versions)
+        file = name.replace("-", "_")
+        # Another test's fixture may have left a wheel of another version there.
+        if version and not list(served.glob(f"{file}-{version[2] if version[1] == '==' else '*'}-*.whl")):
+            wheel(served, file, version[2], "py3-none-any", {})
     # Of its extras those that the fixtures have.
     extras = ["nvidia-cufile; extra == 'cufile'", "nvidia-cuda-nvrtc; extra == 'nvrtc'"]
     wheel(served, "cuda_toolkit", "13.0.2", "py3-none-any", {}, requires=extras)
@@ -122,7 +124,8 @@ def test_spec_from_scankit(wheels, bare_project, scankit):
     run("new/bin/python", "-c", COMPUTES)
     assert not Path("new/.scankit/journal").exists() and not Path("new/.scankit/backup").exists()
     project.env("check", "--record", "new").ends(0)
-    project.env("check", "--spec", "scankit.yaml", "--python", "new/bin/python")
+    # 4: the machine has no GPU to compare with the spec's.
+    assert project.env("check", "--spec", "scankit.yaml", "--python", "new/bin/python").status in (0, 4)
     [ours] = [one for one in project.locked["distributions"] if one["name"] == "scankit-selective-scan-cuda"]
     assert ours["source"] == "here" and ours["artifact"], ours
     # What is locked can be made again, by the same bytes.
