@@ -4,7 +4,9 @@
 // however late or early the copies happen, and near the fp64 oracle.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "kernels/selective_scan/cuda/emulated_bf16_test.h"
 //
@@ -34,14 +36,20 @@ Trial::Results backward(Trial& trial, const Shape& shape, const char* variant) {
 // the copies happen.
 void check_state_loops(const Shape& shape) {
   Trial trial(shape, kForward);
-  for (const char* variant : {"1x16", "1x16x2"}) {
+  Trial::Results first;
+  for (const char* variant : {"1x16", "1x16x2", "1x16_odd"}) {
     const Variant& v = kBackwardVariants[variant_named(variant)];
-    if (shape.length % 4 != 0 || shape.pad % 4 != 0 || shape.states <= 8 || shape.warps > v.most_warps)
-      continue;
+    const bool places = shape.length % 4 == 0 && shape.pad % 4 == 0;
+    if ((v.halves && !places) || shape.states <= 8 || shape.warps > v.most_warps) continue;
     SCOPED_TRACE(variant);
     Block::copies() = Block::kLate;
     const Trial::Results late = backward(trial, shape, variant);
     trial.judge(late);
+    // It differs from the first one in how rows come and go.
+    if (v.odd && places) {
+      EXPECT_EQ(differences(late, first), "");
+    }
+    if (first.empty()) first = late;
     Block::copies() = Block::kAtOnce;
     EXPECT_EQ(differences(backward(trial, shape, variant), late), "");
   }
@@ -90,8 +98,11 @@ TEST(Async, TakesMultiplesOfFourSteps) {
 }
 // That are not copied.
 TEST(Async, TakesOtherRows) {
-  for (const int length : {3, 33, 98, 131})
+  for (const int length : {1, 3, 8, 9, 31, 33, 39, 65, 98, 131}) {
     check({.batch = 1, .dim = 9, .length = length, .states = 16, .stateful = true});
+    check({.batch = 2, .dim = 8, .length = length, .states = 11, .gated = false, .pad = length % 9});
+  }
+  check({.batch = 1, .dim = 19, .length = 203, .states = 16, .warps = 2, .segments = 3, .stateful = true});
   check({.batch = 2, .dim = 8, .length = 64, .states = 16, .pad = 2});
 }
 // The start states of 12 are read as vectors, those of 13 are not.
@@ -127,20 +138,78 @@ TEST(Async, TakesSegmentsAndStates) {
 
 // What the tests above find where nobody waits; and which rows come by copies.
 TEST(Async, FindsCopiesThatNobodyWaitsFor) {
-  for (const char* variant : {"4x4", "4x4_async_by3", "1x16", "1x16x2"}) {
+  for (const std::string variant : {"4x4", "4x4_async_by3", "1x16", "1x16x2", "1x16_odd"}) {
     for (const int length : {104, 100, 98}) {
       SCOPED_TRACE(length);
       const Shape shape = {.batch = 1, .dim = 9, .length = length, .states = 16};
-      const bool loops = variant[0] == '1';
-      if (loops && length % 4 != 0) continue;
+      const bool loops = variant[0] == '1', odd = variant.ends_with("_odd");
+      if (loops && !odd && length % 4 != 0) continue;
       Trial trial(shape, kForward);
-      const Trial::Results want = backward(trial, shape, loops ? variant : "4x4_straight");
+      const Trial::Results want = backward(trial, shape, loops ? variant.c_str() : "4x4_straight");
       Block::copies() = Block::kNever;
-      EXPECT_EQ(differences(backward(trial, shape, variant), want),
-                length == 98 ? "" : "dA dB dC dD ddelta ddelta_bias du dz out_z ");
+      EXPECT_EQ(differences(backward(trial, shape, variant.c_str()), want),
+                length == 98 && !odd ? "" : "dA dB dC dD ddelta ddelta_bias du dz out_z ");
       Block::copies() = Block::kLate;
     }
   }
+}
+
+// The forward for rows at odd places (odd_rows.cuh): the bits of the kernel that reads and writes words.
+int forward_named(const std::string& name) {
+  int i = 0;
+#define BACKWARD_VARIANT(...)
+#define FORWARD_VARIANT(each, ...) \
+  if (name == #each) return i;     \
+  ++i;
+#include "kernels/selective_scan/cuda/variants.def"
+  return -1;
+}
+void check_odd_rows(const Shape& shape) {
+  SCOPED_TRACE("dim " + std::to_string(shape.dim) + ", length " + std::to_string(shape.length) + ", pad " +
+               std::to_string(shape.pad) + ", states " + std::to_string(shape.states));
+  const Trial trial(shape, kForward);
+  const auto choice = [&](const char* name) {
+    return Choice{forward_named(name), std::max(shape.warps, 2), shape.segments, 2};
+  };
+  for (const auto& [plain, odd] : {std::pair{"4x4", "4x4_odd"}, {"4x4x1", "4x4x1_odd"}, {"2x8", "2x8_odd"}}) {
+    if (std::max(shape.warps, 2) > kForwardVariants[forward_named(odd)].most_warps) continue;
+    SCOPED_TRACE(odd);
+    const Trial::Results want = trial.forward(choice(plain));
+    if (!shape.by_dim) trial.judge(want);  // whose order is another
+    for (const auto copies : {Block::kAtOnce, Block::kLate}) {
+      Block::copies() = copies;
+      EXPECT_EQ(differences(trial.forward(choice(odd)), want), "");
+    }
+  }
+  Block::copies() = Block::kLate;
+}
+TEST(OddRows, OfEveryLengthHaveTheBitsOfTheOtherKernel) {
+  for (int length = 1; length < 12; ++length)
+    check_odd_rows({.batch = 2, .dim = 3, .length = length, .states = 16});
+  for (const int length : {25, 31, 33, 36, 39, 40, 63, 65, 97, 98, 102, 131}) {
+    check_odd_rows({.batch = 1, .dim = 19, .length = length, .states = 16, .stateful = true});
+    check_odd_rows({.batch = 1, .dim = 19, .length = length, .states = 13, .gated = false, .pad = 3});
+  }
+}
+TEST(OddRows, MayHavePadsGroupsAndAnyOrder) {
+  for (int pad = 0; pad < 9; ++pad) {
+    check_odd_rows(
+        {.batch = 2, .dim = 18, .length = 64, .states = 9, .groups = 2, .pad = pad, .by_dim = true});
+    check_odd_rows({.batch = 1, .dim = 5, .length = 43, .states = 16, .pad = pad});
+  }
+}
+TEST(OddRows, MayBeCutAndInBlocksOfSeveralWarps) {
+  for (const int length : {193, 197, 296, 303}) {
+    check_odd_rows({.batch = 1, .dim = 17, .length = length, .states = 16, .segments = 3, .stateful = true});
+    check_odd_rows({.batch = 1, .dim = 40, .length = length, .states = 16, .warps = 4, .pad = 1});
+  }
+}
+TEST(OddRows, FindsCopiesThatNobodyWaitsFor) {
+  const Trial trial({.batch = 1, .dim = 9, .length = 99, .states = 16}, kForward);
+  const Trial::Results want = trial.forward({forward_named("4x4"), 2, 1, 1});
+  Block::copies() = Block::kNever;
+  EXPECT_EQ(differences(trial.forward({forward_named("4x4_odd"), 2, 1, 1}), want), "out out_z x ");
+  Block::copies() = Block::kLate;
 }
 
 }  // namespace

@@ -134,24 +134,35 @@ struct Direction {
   int count;
   int warps[5];
   bool slabs;
-  bool halves = true;  // of the rows
+  bool places = true;  // of the rows: 8-byte ones, of 16-bit types
+  // What a variant that is not made for rows at other places takes there, in hundredths of its time.
+  int odd_percent = 100;
 };
 // Forward: small blocks start and end more evenly; slices need much shared memory a warp.
 // Backward: large blocks leave fewer slabs of dB and dC to sum.
-Direction forward_direction(const Common& c) {
+Direction forward_direction(const Common& c, bool halves) {
   if (has_constant(c)) return {&kConstantForward, 1, {2, 4, 1, 1, 1}, false};
   if (c.packed.cu_seqlens) return {&kPackedForward, 1, {2, 4, 1, 1, 1}, false};
-  return {kForwardVariants, kForwardShipped, {2, 4, 1, 1, 1}, false};
+  const bool places = halves && c.length % 4 == 0;
+  if (!places && has_odd_kernels(c))
+    return {kForwardVariants, kForwardShipped, {4, 2, 1, 1, 1}, false, false, 170};
+  return {kForwardVariants, kForwardShipped, {2, 4, 1, 1, 1}, false, places};
 }
 Direction backward_direction(const Common& c, bool halves) {
   if (has_constant(c)) return {&kConstantBackward, 1, {8, 4, 2, 1, 1}, true};
   if (c.packed.cu_seqlens) return {&kPackedBackward, 1, {8, 4, 2, 1, 1}, true};
-  return {kBackwardVariants, kBackwardShipped, {16, 8, 4, 2, 1}, true, halves && c.length % 4 == 0};
+  const bool places = halves && c.length % 4 == 0;
+  return {kBackwardVariants,
+          kBackwardShipped,
+          {16, 8, 4, 2, 1},
+          true,
+          places,
+          !places && has_odd_kernels(c) ? 150 : 100};
 }
 bool takes(const Direction& d, int variant, int warps, const Common& common,
            const device::DeviceFacts& facts) {
   const Variant& v = d.variants[variant];
-  return can_run(v, warps, common, facts) && (d.halves ? !v.odd : !v.halves);
+  return can_run(v, warps, common, facts) && (d.places ? !v.odd : !v.halves);
 }
 
 // A choice's whole prediction.
@@ -159,9 +170,10 @@ Index predict(const Direction& d, const Choice& choice, Index blocks, const Comm
               const device::DeviceFacts& facts) {
   const Variant& variant = d.variants[choice.variant];
   const Index more = d.slabs ? slab_cycles(variant, choice.warps, common, facts) : 0;
-  return predict(variant, choice, blocks, resident_blocks(variant, choice.warps, common, facts), common,
-                 facts) +
-         more + (d.slabs && (more > 0 || choice.segments > 1) ? kReduceLaunch : 0);
+  const Index scan =
+      predict(variant, choice, blocks, resident_blocks(variant, choice.warps, common, facts), common, facts);
+  return (variant.odd ? scan : scan * d.odd_percent / 100) + more +
+         (d.slabs && (more > 0 || choice.segments > 1) ? kReduceLaunch : 0);
 }
 
 // Least predicted time; negative where no block fits the device's shared memory.
@@ -198,7 +210,8 @@ bool choose(const Direction& d, const DispatchTable& table, const Common& common
   // Nothing is measured of a constant B or C, or of packed sequences.
   const Found found =
       has_constant(common) || common.packed.cu_seqlens ? Found{} : find_measurement(table, common, facts);
-  const bool there = found.row && found.row->choice.variant < d.count &&
+  const bool for_these = d.odd_percent == 100 || (found.row && d.variants[found.row->choice.variant].odd);
+  const bool there = found.row && for_these && found.row->choice.variant < d.count &&
                      takes(d, found.row->choice.variant, found.row->choice.warps, common, facts);
   if (there && found.exact) {
     *choice = found.row->choice;
@@ -218,9 +231,9 @@ bool choose(const Direction& d, const DispatchTable& table, const Common& common
 class Choices {
  public:
   // Null: not known; keep() then puts it there.
-  const Choice* find(const Common& c, bool halves, const device::DeviceFacts& facts) {
-    // All that a choice depends on. Pointers and strides are not among it, but for `halves`.
-    const int kind = (c.packed.cu_seqlens ? 8 : 0) + (halves ? 4 : 0) + (c.constant_B.data ? 2 : 0) +
+  const Choice* find(const Common& c, bool places, const device::DeviceFacts& facts) {
+    // All that a choice depends on. Pointers and strides are not among it, but for `places`.
+    const int kind = (c.packed.cu_seqlens ? 8 : 0) + (places ? 4 : 0) + (c.constant_B.data ? 2 : 0) +
                      (c.constant_C.data ? 1 : 0);
     const Key key = {{c.batch, c.dim, c.groups, c.states, c.length, static_cast<int>(c.dtype), kind}, facts};
     unsigned mix = 0;
@@ -253,7 +266,7 @@ class Choices {
 
 bool choose_once(Choices* choices, const Direction& d, const DispatchTable& table, const Common& common,
                  const device::DeviceFacts& facts, Choice* choice) {
-  if (const Choice* known = choices->find(common, d.halves, facts)) {
+  if (const Choice* known = choices->find(common, d.places, facts)) {
     *choice = *known;
     return true;
   }
@@ -267,7 +280,7 @@ bool choose_once(Choices* choices, const Direction& d, const DispatchTable& tabl
 #define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
   make_variant<Layout<lanes, per, channels>, ForwardMemory<Layout<lanes, per, channels>, sliced, options>,   \
                ForwardMemory<Layout<lanes, per, channels>, sliced, OptionsOf<options, 4>::Type>>(            \
-      options::kTeam, sliced, threads, blocks, blocks32, busy, alone),
+      options::kTeam, sliced, threads, blocks, blocks32, busy, alone, false, options::kOdd),
 const Variant kForwardVariants[] = {
 #include "kernels/selective_scan/cuda/variants.def"
 };
@@ -359,9 +372,9 @@ Index block_count(const Variant& variant, int warps, const Common& common) {
   return of_batch * common.batch;
 }
 
-bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice) {
+bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice, bool halves) {
   static Choices known;
-  return choose_once(&known, forward_direction(common), kForwardMeasured, common, facts, choice);
+  return choose_once(&known, forward_direction(common, halves), kForwardMeasured, common, facts, choice);
 }
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice, bool halves) {
   static Choices known;
@@ -369,7 +382,7 @@ bool choose_backward(const Common& common, const device::DeviceFacts& facts, Cho
 }
 bool choose_forward_by(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
                        Choice* choice) {
-  return choose(forward_direction(common), table, common, facts, choice);
+  return choose(forward_direction(common, true), table, common, facts, choice);
 }
 bool choose_backward_by(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
                         Choice* choice) {

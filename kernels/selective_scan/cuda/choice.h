@@ -24,6 +24,10 @@ struct Variant {
   bool halves;    // for rows that are `halves` (BackwardArguments) alone
   bool odd;       // for 16-bit rows that are not
 };
+// Whether up to 16 states have such kernels for rows at odd places, which then are the fast ones.
+inline bool has_odd_kernels(const Common& c) {
+  return c.dtype != DType::F32 && c.states > 8 && c.states <= 16;
+}
 
 struct Choice {
   int variant;       // index into the direction's list
@@ -63,7 +67,8 @@ Index block_count(const Variant& variant, int warps, const Common& common);
 // False where no block fits the device's shared memory. `halves`: as in BackwardArguments; not so where the
 // length or the type already says no. The last few choices are remembered, in one table for
 // all threads: callers hold the GIL or their own lock.
-bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice);
+bool choose_forward(const Common& common, const device::DeviceFacts& facts, Choice* choice,
+                    bool halves = true);
 bool choose_backward(const Common& common, const device::DeviceFacts& facts, Choice* choice,
                      bool halves = true);
 

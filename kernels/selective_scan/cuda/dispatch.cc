@@ -65,6 +65,8 @@ Index distance(const Measurement& row, const Common& c) {
   const auto within = [](int n, int most) { return n <= most && -n <= most; };
   if (!within(length, kMostLength) || !within(channels, kMostChannels) || !within(states, kMostStates))
     return -1;
+  // At odd places other kernels are fast.
+  if (has_odd_kernels(c) && (row.length % 4 == 0) != (c.length % 4 == 0)) return -1;
   // Rows of 8 k steps start at 16-byte places, others are read and written otherwise.
   const bool alike = (row.length % 8 == 0) == (c.length % 8 == 0);
   const bool same =

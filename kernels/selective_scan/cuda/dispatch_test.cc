@@ -124,11 +124,23 @@ TEST(Dispatch, AnothersRowIsNoExactOne) {
   const Measurement row = measured(c, {variant_of(4, 4), 2, 1, 1});
   EXPECT_TRUE(find_measurement({&row, 1}, c, kH200).exact);
   EXPECT_TRUE(find_measurement({&row, 1}, problem(4, 4096, 2048, 16), kH200).exact);
-  for (const Common& other : {problem(8, 2048, 2049, 16), problem(8, 2050, 2048, 16),
+  for (const Common& other : {problem(8, 2048, 2052, 16), problem(8, 2050, 2048, 16),
                               problem(8, 2048, 2048, 15), problem(8, 2048, 2048, 16, DType::F16)}) {
     const Found found = find_measurement({&row, 1}, other, kH200);
     EXPECT_EQ(found.row, &row);
     EXPECT_FALSE(found.exact);
+  }
+}
+
+// Of 9 to 16 states, in 16-bit types, other kernels are fast at odd places.
+TEST(Dispatch, RowsAtOddPlacesHaveNoNeighboursAtOthers) {
+  const Common even = problem(8, 2048, 2048, 16);
+  const Measurement row = measured(even, {variant_of(4, 4), 2, 1, 1});
+  EXPECT_EQ(find_measurement({&row, 1}, problem(8, 2048, 2049, 16), kH200).row, nullptr);
+  EXPECT_EQ(find_measurement({&row, 1}, problem(8, 2048, 2050, 16), kH200).row, nullptr);
+  for (const Common& c : {problem(8, 2048, 2048, 8), problem(8, 2048, 2048, 16, DType::F32)}) {
+    const Measurement own = measured(c, {variant_of(4, 4), 2, 1, 1});
+    EXPECT_EQ(find_measurement({&own, 1}, problem(8, 2048, 2049, c.states, c.dtype), kH200).row, &own);
   }
 }
 

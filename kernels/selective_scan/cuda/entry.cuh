@@ -40,7 +40,8 @@ namespace scankit::selective_scan {
 // KB that a kernel's parameters may.
 #ifdef SCANKIT_FORWARD
 #define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
-  extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks)        \
+  extern "C" __global__ void __launch_bounds__(threads,                                                      \
+                                               SCANKIT_TYPE::kSize == 4 && blocks32 ? blocks32 : blocks)     \
       scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {                                        \
     using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                           \
     forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, Options>(p);                          \

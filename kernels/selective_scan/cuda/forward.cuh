@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/forward_tile.cuh"
-#include "kernels/selective_scan/cuda/projections.cuh"
+#include "kernels/selective_scan/cuda/odd_rows.cuh"
 #include "kernels/selective_scan/cuda/step_lanes.cuh"
 
 // The forward of the plain kernels (a real A). For each channel, with n over the states:
@@ -44,7 +44,8 @@ struct ForwardKernel {
   // In shared memory: the block's B and C; rows of the warp's channels, kPitch floats each (y is w unless
   // sliced); the states of the slices that are not in registers.
   float *shared, *dt, *w, *y, *kept;
-  int fewest;  // the least of the pieces' limits
+  float *odd, *odd_bc;  // with kOdd: of the warp and of the block, rows as they are in global memory
+  int fewest;           // the least of the pieces' limits
   // Bytes from each tensor's data to piece 0 at the first step of the span that is loaded (u,
   // delta) or scanned (the others). Offsets move on by addition; products of strides would be
   // computed again in each span.
@@ -67,8 +68,9 @@ struct ForwardKernel {
   SCANKIT_DEVICE int piece_at(int i) const { return piece_row(i) * kPitch + lane % 4 * 8; }
   // Steps that exist from piece i's first one on; 0: no such channel.
   SCANKIT_DEVICE int limit(int i) const {
-    return piece_channel(i) < place.channels ? c.length - piece_step(i) : 0;
+    return piece_channel(i) < place.channels ? c.length - piece_step(i) : kNoRow;
   }
+  static constexpr int kNoRow = O::kOdd ? -8 : 0;  // ask_vectors
   // Steps of piece i that exist in the span which starts at `step`.
   SCANKIT_DEVICE int piece_count(int i, int step) const { return limit(i) - step; }
   // All of the lane's pieces exist, and can be read and written as vectors. With `aligned` a piece exists
@@ -122,6 +124,9 @@ struct ForwardKernel {
   // not exist.
   SCANKIT_DEVICE int projection_limit(int k) const {
     const int piece = threadIdx.x + k * blockDim.x;
+    if constexpr (O::kOdd) {
+      if (piece / 4 % L::kSlice >= c.states) return kNoRow;
+    }
     return P::count_of(c, piece % P::kCount, 0) - piece / P::kCount * kTile;
   }
   // Whether the thread has a k-th piece to carry: blocks of few warps have up to kCarried a thread, larger
@@ -231,6 +236,119 @@ struct ForwardKernel {
     }
     store_pieces(f.out_z, out_z_at, v, step);
   }
+  // What a kernel with kOdd has in place of load, load_projections, load_z and store_pieces (odd_rows.cuh).
+  using Odd = OddLayout;
+  // In shared memory: the row of piece i in an array of OddLayout, and of a projection's piece k.
+  SCANKIT_DEVICE float* odd_row(int i, int array) const { return odd + piece_row(i) * Odd::kPitch + array; }
+  SCANKIT_DEVICE float* odd_projection(int k) const {
+    const int row = (threadIdx.x + k * blockDim.x) / 4;
+    return odd_bc + row % L::kSlice * Odd::kProjectionPitch + row / L::kSlice * Odd::kRow;
+  }
+  SCANKIT_DEVICE void ask_rows(const Sequence& from, Index at, int array, int step) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i)
+      ask_vectors(odd_row(i, array) + lane % 4 * 4, data_of(from) + at + piece_offset(i, from.dim_stride),
+                  piece_count(i, step), lane % 4 == 3);
+  }
+  SCANKIT_DEVICE void read_rows(Eight<T> (&to)[L::kPieces], const Sequence& from, Index at, int array) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i)
+      read_piece(to[i], odd_row(i, array) + lane % 4 * 4,
+                 misalignment(data_of(from) + at + piece_offset(i, from.dim_stride)));
+  }
+  // Asks for u, delta, B and C of the span that starts at `step`; load and load_projections in one.
+  SCANKIT_DEVICE void ask_span(const char* (&projections)[kCarried], int step) {
+    ask_rows(c.u, u_at, Odd::kU, step);
+    ask_rows(c.delta, delta_at, Odd::kDelta, step);
+    u_at += kSpan * T::kSize, delta_at += kSpan * T::kSize;
+    keep(u_at), keep(delta_at);
+#pragma unroll
+    for (int k = 0; k < kCarried; ++k) {
+      if (has_projection(k))
+        ask_vectors(odd_projection(k) + lane % 4 * 4, projections[k], projection_limit(k) - step,
+                    lane % 4 == 3);
+      projections[k] += kSpan * T::kSize;
+    }
+  }
+  // Waits for what the warp's lanes have asked for. A row's four lanes are of one warp, B's and C's too.
+  SCANKIT_DEVICE void land() const {
+    wait_for_copies();
+    __syncwarp();
+  }
+  SCANKIT_DEVICE void read_projections(Loaded& to, const char* const (&projections)[kCarried]) const {
+#pragma unroll
+    for (int k = 0; k < kCarried; ++k)
+      if (has_projection(k))
+        read_piece(to.bc[k], odd_projection(k) + lane % 4 * 4, misalignment(projections[k]));
+  }
+  SCANKIT_DEVICE void put_rows(int array, const float (&v)[L::kPieces][8]) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      Eight<T> e;
+      T::pack(v[i], e.w);
+      put_piece(odd_row(i, array), lane % 4, e);
+    }
+  }
+  // Writes the vector that each of the lane's pieces starts in. left: behind the last span, with which no new
+  // piece has come: what is left of the vectors before.
+  SCANKIT_DEVICE void store_rows(const SequenceOut& to, Index at, int array, int first, int step,
+                                 bool left) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      const int count = piece_count(i, step), none = -(lane % 4 * 8);
+      store_vector<T>(data_of(to) + at + piece_offset(i, to.dim_stride), odd_row(i, array), lane % 4,
+                      first - step + none, left && none < count ? none : count);
+    }
+  }
+  // The last piece of each row to where the next span finds it.
+  SCANKIT_DEVICE void carry_rows(int array) const {
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i)
+      if (lane % 4 == 3) quad_at(odd_row(i, array), 0) = quad_at(odd_row(i, array), 16);
+  }
+  // As epilogue. first: of the segment's steps.
+  SCANKIT_DEVICE void odd_epilogue(const Eight<T> (&from_u)[L::kPieces], const float (&D)[L::kPieces],
+                                   int first, int step) const {
+    const Forward& f = p.forward;
+    if (f.out.data == nullptr) return;
+    float v[L::kPieces][8];
+#pragma unroll
+    for (int i = 0; i < L::kPieces; ++i) {
+      float u[8];
+      read_eight(y + piece_at(i), v[i]);
+      T::unpack(from_u[i].w, u);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) v[i][j] = fmaf(D[i], u[j], v[i][j]);
+    }
+    put_rows(Odd::kOut, v);
+    const bool gated = c.z.data != nullptr;
+    if (gated) {
+      Eight<T> from_z[L::kPieces];
+      read_rows(from_z, c.z, z_at, Odd::kZ);
+#pragma unroll
+      for (int i = 0; i < L::kPieces; ++i) {
+        float z[8];
+        T::unpack(from_z[i].w, z);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) v[i][j] *= z[j] * sigmoid(z[j]);
+      }
+      put_rows(Odd::kOutZ, v);
+    }
+    __syncwarp();
+    store_rows(f.out, out_at, Odd::kOut, first, step, false);
+    if (gated) store_rows(f.out_z, out_z_at, Odd::kOutZ, first, step, false);
+    __syncwarp();
+    carry_rows(Odd::kOut);
+    if (gated) carry_rows(Odd::kOutZ);
+  }
+  // Behind the last span, which ended before `step`.
+  SCANKIT_DEVICE void store_left(int first, int step) const {
+    if (p.forward.out.data == nullptr || step <= first) return;
+    __syncwarp();
+    store_rows(p.forward.out, out_at, Odd::kOut, first, step, true);
+    if (c.z.data != nullptr) store_rows(p.forward.out_z, out_z_at, Odd::kOutZ, first, step, true);
+  }
+
   // To the next span. u_at and delta_at have moved on in load(), a span earlier.
   SCANKIT_DEVICE void advance() {
     z_at += kSpan * T::kSize, out_at += kSpan * T::kSize, out_z_at += kSpan * T::kSize;
@@ -284,24 +402,42 @@ struct ForwardKernel {
     SavePlace saved = save_place<L>(states(), p.x_odd_rows, c, place, first / kTile, group, q * L::kPer);
     find_rows(first);
     Loaded now;
-    load(now, first);
-    load_projections(now, projections, fewest_projections, first);
+    if constexpr (O::kOdd) {
+      static_assert(kSubtiles == 1 && T::kSize == 2);
+      ask_span(projections, first);
+      commit_copies();
+      land();
+      read_projections(now, projections);
+    } else {
+      load(now, first);
+      load_projections(now, projections, fewest_projections, first);
+    }
     store_projections(now, projections_at, shared + (first / kSpan & 1) * kSubtiles * L::kProjections);
-    for (int step = first; step < end; step += kSpan) {
+    int step = first;
+    for (; step < end; step += kSpan) {
       float* bc = shared + (step / kSpan & 1) * kSubtiles * L::kProjections;
       float* next_bc = shared + ((step / kSpan & 1) ^ 1) * kSubtiles * L::kProjections;
+      if constexpr (O::kOdd)
+        read_rows(now.u, c.u, u_at, Odd::kU), read_rows(now.delta, c.delta, delta_at, Odd::kDelta);
       prologue(now, bias, step);
       // u stays for D u in the epilogue: `now` is filled again meanwhile.
       Eight<T> u[L::kPieces], z[L::kPieces];
 #pragma unroll
       for (int i = 0; i < L::kPieces; ++i) u[i] = now.u[i];
-      load_z(z, step);
       const bool more = step + kSpan < end;
-      if (more) load(now, step + kSpan);
-      if (more) load_projections(now, projections, fewest_projections, step + kSpan);
+      if constexpr (!O::kOdd) {
+        load_z(z, step);
+        if (more) load(now, step + kSpan);
+        if (more) load_projections(now, projections, fewest_projections, step + kSpan);
+      }
       // Behind it the rows and this span's B and C are complete, and nobody reads the other buffer
       // any more.
       __syncthreads();
+      if constexpr (O::kOdd) {  // the lanes of a row have read what these overwrite
+        if (c.z.data != nullptr) ask_rows(c.z, z_at, Odd::kZ, step);
+        if (more) ask_span(projections, step + kSpan);
+        commit_copies();
+      }
 #pragma unroll 1
       for (int sub = 0; sub < kSubtiles; ++sub) {
         const int row = sub * L::kRows + group_row;
@@ -314,12 +450,21 @@ struct ForwardKernel {
           save_states<L>(saved, c, place, false, group, q * L::kPer, h);
       }
       // Here and not before the scan: the loads had that long to arrive.
+      if constexpr (O::kOdd) {
+        land();
+        if (more) read_projections(now, projections);
+      }
       if (more) store_projections(now, projections_at, next_bc);
       // A channel's lanes have written y, which the lanes of its pieces read.
-      __syncwarp();
-      epilogue(u, z, D, step);
+      if constexpr (O::kOdd) {
+        odd_epilogue(u, D, first, step);
+      } else {
+        __syncwarp();
+        epilogue(u, z, D, step);
+      }
       advance();
     }
+    if constexpr (O::kOdd) store_left(first, step);
     if (end < c.length) return;
     save_states<L>(saved, c, place, !O::kPacked, group, q * L::kPer, h);
     store_given<L>(p.forward.last_state, h, c, place, group, q * L::kPer);
@@ -446,6 +591,7 @@ SCANKIT_DEVICE void tiled_forward(const ForwardArguments& p) {
   k.w = own + K::kSubtiles * L::kRows;
   k.y = kSliced ? k.w + K::kSubtiles * L::kRows : k.w;
   k.kept = own + M::kWarp;
+  if constexpr (O::kOdd) k.odd = own + M::kOddWarp, k.odd_bc = memory + M::kOddRows;
   if constexpr (kSliced)
     k.run_sliced();
   else

@@ -101,12 +101,30 @@ class Trial {
     return results;
   }
 
+  // What a forward in another choice finds, x with it.
+  Results forward(const Choice& choice) const {
+    Array out = sequence(), out_z = sequence(), last = floats(Index{s_.batch} * s_.dim, s_.states);
+    Array x = floats(Index{s_.batch} * s_.dim, x_.pitch());
+    Forward f = {};
+    f.common = common_;
+    f.out = to(out), f.x = saved_, f.x.data = x.data<float>();
+    if (s_.gated) f.out_z = to(out_z);
+    if (s_.stateful) f.last_state = last.data<float>();
+    run_forward(f, choice);
+    Results results = {{"out", out.get()}, {"x", x.get()}};
+    if (s_.gated) results["out_z"] = out_z.get();
+    if (s_.stateful) results["last_state"] = last.get();
+    for (const Array* each : {&out, &out_z}) EXPECT_TRUE(each->pads_are_untouched());
+    return results;
+  }
+
   void judge(const Results& got) const {
     const validate::OracleOutput& r = want_;
     const auto near = [&](const char* name, const Doubles& want, double bound) {
       if (got.contains(name)) expect_close(name, got.at(name), want, bound);
     };
     const double number = kNumber == DType::F32 ? kFloatBound : kShortBound;
+    near("out", r.out, number), near("last_state", r.last_state, kFloatBound);
     near("du", r.du, number), near("ddelta", r.ddelta, number), near("dz", r.dz, number);
     near("dB", r.dB, number), near("dC", r.dC, number), near("out_z", r.out_z, number);
     near("dA", r.dA, kFloatBound), near("dD", r.dD, kFloatBound);
@@ -160,9 +178,12 @@ class Trial {
     f.common = common_;
     f.out = to(out_), f.x = saved_;
     if (s_.gated) f.out_z = to(out_z);
+    run_forward(f, forward_);
+  }
+  static void run_forward(const Forward& f, const Choice& choice) {
     device::Plan plan = {};
     device::Message message;
-    ASSERT_TRUE(plan_forward_as(f, forward_, &plan, &message)) << message.text;
+    ASSERT_TRUE(plan_forward_as(f, choice, &plan, &message)) << message.text;
     run_plan(plan);
   }
 

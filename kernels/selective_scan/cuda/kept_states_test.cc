@@ -31,7 +31,9 @@ int states_of(const Variant& variant) { return variant.lanes * variant.per_lane;
 Choice forward_of(const Shape& shape, int which) {
   int usable[32], count = 0;
   for (int v = 0; v < kForwardVariantCount; ++v)
-    if (!kForwardVariants[v].sliced && states_of(kForwardVariants[v]) >= shape.states) usable[count++] = v;
+    if (!kForwardVariants[v].sliced && (kIsShort || !kForwardVariants[v].odd) &&
+        states_of(kForwardVariants[v]) >= shape.states)
+      usable[count++] = v;
   const int v = shape.constant_B || shape.constant_C ? 0 : usable[which % count];
   const bool cut = which / 3 % 2 != 0;  // as the backward, or otherwise
   return {v, kForwardVariants[v].fewest_warps > 2 ? 4 : 2, cut ? shape.segments : 1, 2};
@@ -77,6 +79,7 @@ void check_rounds(Trial& trial, const Shape& shape, Choice choice, Trial::Result
 // By variant `v` of the backward; `keeps`: du has room for the states.
 void check(const Shape& shape, int v, bool keeps = true) {
   static int forwards = 0;
+  if (kBackwardVariants[v].odd && !kIsShort) return;
   if (kBackwardVariants[v].halves && (!kIsShort || shape.length % 4 != 0 || shape.pad % 4 != 0)) return;
   SCOPED_TRACE("backward variant " + std::to_string(v) + ", length " + std::to_string(shape.length) +
                ", states " + std::to_string(shape.states) + ", segments " + std::to_string(shape.segments) +

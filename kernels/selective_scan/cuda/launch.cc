@@ -33,6 +33,8 @@ bool is_known(const Parameters& p, device::Message* message) {
   return true;
 }
 
+constexpr const char* kShortRows = "this CUDA variant takes 16-bit rows";
+
 // Cuts the length as chosen, and adds the launch that finds the ends of the pieces which the segments
 // start from: of all but the last segment's, in the backward of all but the first one's. dout: null in
 // the forward.
@@ -68,6 +70,7 @@ bool add_forward(ForwardArguments arguments, const Choice& choice, device::Plan*
                  device::Message* message) {
   const Common& common = arguments.forward.common;
   const Variant& variant = forward_variant(choice, common);
+  if (variant.odd && common.dtype == DType::F32) return refuse(message, kShortRows, "choose another");
   const Index blocks = block_count(variant, choice.warps, common);
   if (blocks < 0) return refuse(message, kTooManyBlocks, "split the batch");
   if (blocks == 0) return true;
@@ -225,8 +228,7 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   arguments.halves = is_aligned(backward, 8);
   if (variant.halves && (!arguments.halves || c.dtype == DType::F32))
     return refuse(message, "this CUDA variant takes 16-bit rows at 8-byte places", "choose another");
-  if (variant.odd && c.dtype == DType::F32)
-    return refuse(message, "this CUDA variant takes 16-bit rows", "choose another");
+  if (variant.odd && c.dtype == DType::F32) return refuse(message, kShortRows, "choose another");
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {
     if (takes_states(backward) && !add_states(choice, states_choice, &arguments, plan, message)) return false;
@@ -255,7 +257,7 @@ bool plan_forward(const Forward& forward, const device::DeviceFacts& facts, devi
   }
   if (takes_general(forward.common)) return add_general_forward(forward, false, plan, message);
   Choice choice;
-  if (!choose_forward(forward.common, facts, &choice))
+  if (!choose_forward(forward.common, facts, &choice, is_aligned(forward, 8)))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");
   return plan_forward_as(forward, choice, plan, message);
 }
@@ -273,7 +275,8 @@ bool plan_backward(const Backward& backward, const device::DeviceFacts& facts, d
   if (takes_general(backward)) return plan_general_backward(backward, facts, plan, message);
   Choice choice, states = {};
   if (!choose_backward(backward.common, facts, &choice, is_aligned(backward, 8)) ||
-      (takes_states(backward) && !choose_forward(backward.common, facts, &states)))
+      (takes_states(backward) &&
+       !choose_forward(backward.common, facts, &states, is_aligned(backward.common, 8))))
     return refuse(message, "no CUDA variant fits this GPU's shared memory", "use fewer states");
   return plan_backward_as(backward, choice, states, plan, message);
 }

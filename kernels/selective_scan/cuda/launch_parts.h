@@ -125,8 +125,9 @@ inline bool is_aligned(const Common& c, Index bytes = 16) {
   return c.length % (bytes / 2) == 0 && is_aligned(c.u, c, bytes) && is_aligned(c.delta, c, bytes) &&
          is_aligned(c.z, c, bytes) && is_aligned(c.B, c, bytes) && is_aligned(c.C, c, bytes);
 }
-inline bool is_aligned(const Forward& f) {
-  return is_aligned(f.common) && is_aligned(f.out, f.common) && is_aligned(f.out_z, f.common);
+inline bool is_aligned(const Forward& f, Index bytes = 16) {
+  return is_aligned(f.common, bytes) && is_aligned(f.out, f.common, bytes) &&
+         is_aligned(f.out_z, f.common, bytes);
 }
 inline bool is_aligned(const Backward& b, Index bytes = 16) {
   const Common& c = b.common;

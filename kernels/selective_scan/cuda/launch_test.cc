@@ -55,6 +55,29 @@ TEST(Launch, TheLoopOverStatesIsForRowsThatCanBeCopied) {
   EXPECT_FALSE(plan_backward_as(b, loop, states, &plan, &message));
 }
 
+// 16-bit rows at odd places have forward kernels of their own, by their length or by where a tensor begins.
+TEST(Launch, TheForwardOfRowsAtOddPlacesCopiesThem) {
+  device::Plan plan;
+  device::Message message;
+  alignas(16) constexpr char kMemory[16] = {};  // a place; nobody reads it
+  const auto is_odd = [&](int batch, int dim, int length, int states, DType dtype, int place) {
+    Forward f = {};
+    f.common = problem(batch, dim, length, states, 1, dtype);
+    f.common.u.data = kMemory + place;
+    EXPECT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+    return symbol(plan, plan.launch_count - 1).ends_with("_odd");
+  };
+  for (const int length : {33, 197, 198, 2047, 4099}) {
+    EXPECT_TRUE(is_odd(8, 2048, length, 16, DType::BF16, 0)) << length;
+    EXPECT_TRUE(is_odd(2, 1536, length, 9, DType::F16, 0)) << length;
+    EXPECT_FALSE(is_odd(8, 2048, length, 16, DType::F32, 0)) << length;
+    EXPECT_FALSE(is_odd(8, 2048, length, 8, DType::BF16, 0)) << length;
+    EXPECT_FALSE(is_odd(8, 2048, length, 17, DType::BF16, 0)) << length;
+  }
+  EXPECT_FALSE(is_odd(8, 2048, 2048, 16, DType::BF16, 0));
+  EXPECT_TRUE(is_odd(8, 2048, 2048, 16, DType::BF16, 2));
+}
+
 TEST(Launch, EveryStateCountHasAVariantThatHoldsIt) {
   device::Plan plan;
   device::Message message;

@@ -21,7 +21,7 @@ struct Plain {
   static constexpr bool kConstant = false;     // B, C or both are constant (constant.cuh)
   static constexpr bool kPacked = false;       // a block has one of several packed sequences (packed.cuh)
   static constexpr int kTeam = 1;              // warps that share channels, not states (state_slices.cuh)
-  static constexpr bool kOdd = false;          // state_slices.cuh, for rows that start anywhere
+  static constexpr bool kOdd = false;  // for 16-bit rows that start anywhere (odd_rows.cuh, state_slices.cuh)
 };
 
 // A candidate's (tune_forward.def).
@@ -49,6 +49,10 @@ struct Odd : Plain {
   static constexpr bool kOdd = true;
 };
 struct OddFourWarps : FourWarps {
+  static constexpr bool kOdd = true;
+};
+// Of the forward (odd_rows.cuh).
+struct OddForward : Plain {
   static constexpr bool kOdd = true;
 };
 // A candidate's (tune_backward.def).
@@ -86,6 +90,10 @@ struct PackedStraight : Straight {
 template <class O, int kSize>
 struct OptionsOf {
   using Type = O;
+};
+template <>
+struct OptionsOf<OddForward, 4> {
+  using Type = Plain;
 };
 template <>
 struct OptionsOf<Async, 4> {
@@ -143,6 +151,17 @@ struct Layout<1, kPer_, kChannels_> {
   static constexpr int kSlice = kPer, kGroups = 8, kWarpChannels = kGroups * kChannels;
 };
 
+// Rows of 16-bit elements that start anywhere, in shared memory as they are in global memory (odd_rows.cuh): the five
+// 16-byte vectors that a tile of one row is part of. Neighbouring rows of an array are 16 banks apart, so that what eight
+// lanes touch of two rows, 16 bytes each, is all 32 banks; and of an odd length two rows with the same first word
+// differ by an odd number.
+struct OddLayout {
+  static constexpr int kRow = 20;                             // floats of an array's row
+  static constexpr int kU = 0, kDelta = kRow, kZ = 2 * kRow;  // of a channel's, which are side by side
+  static constexpr int kOut = 3 * kRow, kOutZ = 4 * kRow, kPitch = 112;
+  static constexpr int kProjectionPitch = 48;  // of a state's rows of B and C
+};
+
 // Shared memory in floats: `kBlock`, and for each warp `kWarp` + slices * `kWarpSlice`.
 template <class L, bool kSliced, class O>
 struct ForwardMemory {
@@ -150,10 +169,12 @@ struct ForwardMemory {
   static constexpr int kFewestWarps = kSliced && L::kSlice == 16 ? 1
                                       : L::kSubtiles > 1         ? 4
                                                          : 2;  // else a thread carries too much of B, C
-  static constexpr int kBlock =
-      (kSliced ? 2 : 2 * L::kSubtiles) * L::kProjections;  // one in use, one being filled
-  static constexpr int kWarp =
-      (kSliced ? 3 : 2) * L::kSubtiles * L::kRows;  // dt, w and, where it is not w, y
+  // One in use, one being filled; behind them what fills it.
+  static constexpr int kOddRows = (kSliced ? 2 : 2 * L::kSubtiles) * L::kProjections;
+  static constexpr int kBlock = kOddRows + (O::kOdd ? L::kSlice * OddLayout::kProjectionPitch : 0);
+  // dt, w and, where it is not w, y; behind them the rows as they are in global memory.
+  static constexpr int kOddWarp = (kSliced ? 3 : 2) * L::kSubtiles * L::kRows;
+  static constexpr int kWarp = kOddWarp + (O::kOdd ? L::kWarpChannels * OddLayout::kPitch : 0);
   // States of the slices not in registers and, of wide slices, A.
   static constexpr int kWarpSlice = !kSliced ? 0 : L::kSlice > 16 ? 2 * L::kSliceStates : L::kSliceStates;
 };
@@ -222,12 +243,21 @@ template <int kChannels, class O>
 struct BackwardMemory<Layout<1, 16, kChannels>, false, O> : StateLoopMemory<kChannels> {
   using Base = StateLoopMemory<kChannels>;
   static constexpr int kFewestWarps = 1, kSpanTiles = 1, kTeam = 1;
-  static constexpr bool kAnyPlaces = false;  // rows start at 8-byte places
+  // Rows start at 8-byte places, or anywhere: then they come as the vectors that they are part of (odd_rows.cuh), and
+  // pieces of u and delta are kept from when a tile begins until it ends.
+  static constexpr bool kAnyPlaces = false, kVectors = O::kOdd;
+  static_assert(!kVectors || kChannels == 1);
   static constexpr int kAddresses = Base::kProjections;
-  static constexpr int kBlock = kAddresses + 2 * 16 * 4 * 2;
-  static constexpr int kRaw =
-      Base::kTable + 10 * kChannels * 8 * 2;                 // a lane's pieces, seven arrays as above
-  static constexpr int kStart = kRaw + 7 * kChannels * 128;  // its states before a tile
+  static constexpr int kOddProjections = kAddresses + 2 * 16 * 4 * 2;
+  static constexpr int kBlock = kOddProjections + (kVectors ? 2 * 16 * OddLayout::kRow : 0);
+  // Where rows of the warp's first channel and each channel's states are, else where all rows are; then a lane's
+  // pieces, seven arrays as above.
+  static constexpr int kRaw = Base::kTable + (kVectors ? 36 : 10 * kChannels * 8 * 2);
+  // Rows of dout, z, out and u, 4 times kRow floats side by side, then of delta, then pieces of u and delta.
+  static constexpr int kOddDelta = kRaw + 8 * 4 * OddLayout::kRow;
+  static constexpr int kOddPieces = kOddDelta + 8 * OddLayout::kRow;
+  static constexpr int kStart =
+      kVectors ? kOddPieces + 2 * 128 : kRaw + 7 * kChannels * 128;  // its states before a tile
   static constexpr int kWarp = kStart + kChannels * 128;
   static constexpr int kWarpSlice = 0;
 };
@@ -237,7 +267,7 @@ template <int kChannels, class O>
 struct BackwardMemory<Layout<1, 16, kChannels>, true, O> : StateLoopMemory<kChannels> {
   using Base = StateLoopMemory<kChannels>;
   static constexpr int kTeam = O::kTeam, kFewestWarps = kTeam, kSpanTiles = 1;
-  static constexpr bool kAnyPlaces = O::kOdd;
+  static constexpr bool kAnyPlaces = O::kOdd, kVectors = false;
   static constexpr int kBlock = kTeam * Base::kProjections;  // a slice for each warp of a team
   static constexpr int kRaw = Base::kTable + 9 * kChannels * 8 * 2;
   static constexpr int kWarp = kRaw + 7 * kChannels * 128;

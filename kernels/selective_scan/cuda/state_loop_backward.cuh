@@ -21,7 +21,8 @@ struct StateLoopBackward : StateLoopTile<T, L, Memory> {
   using Tile = StateLoopTile<T, L, Memory>;
   using typename Tile::M, typename Tile::Quarter;
   using Sum = ChannelSum<Layout<4, 4, 1>, 16>;
-  using Tile::find_rows, Tile::piece, Tile::ask_for, Tile::load_start, Tile::fetch, Tile::store, Tile::stage;
+  using Tile::find_rows, Tile::piece, Tile::ask_for, Tile::load_start, Tile::fetch, Tile::fetch_again,
+      Tile::store, Tile::stage;
   using Tile::kCount, Tile::kTogether;
   using Tile::kDout, Tile::kU, Tile::kDelta, Tile::kZ, Tile::kOut, Tile::kDz, Tile::kDu, Tile::kDdelta,
       Tile::kOutZ;
@@ -93,8 +94,8 @@ struct StateLoopBackward : StateLoopTile<T, L, Memory> {
       const int count = lanes.count(i, step);
       const float bias = lanes.of_channel(c.delta_bias, i), D = lanes.of_channel(c.D, i);
       float v[8], delta[8];
-      fetch(v, kU, i, step);
-      fetch(delta, kDelta, i, step);
+      fetch_again(v, kU, i, step);
+      fetch_again(delta, kDelta, i, step);
 #pragma unroll
       for (int t = 0; t < 8; ++t) v[t] = fmaf(kLn2, now.r[i][t], v[t] * now.s[i][t]);
       if (c.softplus) {
@@ -232,6 +233,7 @@ struct StateLoopBackward : StateLoopTile<T, L, Memory> {
     float dD[kCount] = {}, dbias[kCount] = {};
     if (first_step() < end * kTile) ask_for((end - 1) * kTile);
     wait_for_copies();
+    if constexpr (M::kVectors) __syncwarp();
     stage();
     __syncthreads();
     for (int step = (end - 1) * kTile; step >= first_step(); step -= kTile) {
@@ -243,6 +245,7 @@ struct StateLoopBackward : StateLoopTile<T, L, Memory> {
         load_start(h, step);
         keep_start(h);
       }
+      if constexpr (M::kVectors) __syncwarp();
       if (step > first_step()) ask_for(step - kTile);
       __syncwarp();
       scan(now, memory, 16);
@@ -252,6 +255,7 @@ struct StateLoopBackward : StateLoopTile<T, L, Memory> {
       forget_places();
       if (step > first_step()) {
         wait_for_copies();
+        if constexpr (M::kVectors) __syncwarp();
         stage();
       }
       put_sums(step);

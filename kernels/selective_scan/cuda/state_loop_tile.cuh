@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/selective_scan/cuda/backward_tile.cuh"
-#include "kernels/selective_scan/cuda/projections.cuh"
+#include "kernels/selective_scan/cuda/odd_rows.cuh"
 #include "kernels/selective_scan/cuda/step_lanes.cuh"
 
 // The memory of the backward that loops over the states (state_loop_backward.cuh): where a tile's rows, B, C
@@ -60,11 +60,18 @@ struct StateLoopTile {
   // Where the lane's pieces of the first tile are, in bytes from the data (as in StepLanesBackward), and the
   // states that the first tile would start from; a channel's four lanes share an entry but for its piece.
   enum Row { kDout, kU, kDelta, kZ, kOut, kDz, kDu, kDdelta, kOutZ, kStates };
+  // With M::kVectors there is less room: of a sequence the first channel's is kept.
   SCANKIT_DEVICE Index& row(Row which, int i) const {
-    return reinterpret_cast<Index*>(own + M::kTable)[(which * kCount + i) * 8 + lanes.group];
+    auto* rows = reinterpret_cast<Index*>(own + M::kTable);
+    if constexpr (M::kVectors) return rows[which < kStates ? which : which + lanes.group];
+    return rows[(which * kCount + i) * 8 + lanes.group];
   }
   template <class S>
   SCANKIT_DEVICE void find_row(const S& of, Row which) const {
+    if constexpr (M::kVectors) {
+      if (lane == 0) row(which, 0) = lanes.row(of);
+      return;
+    }
 #pragma unroll
     for (int i = 0; i < kCount; ++i) row(which, i) = lanes.row(of) + lanes.further(of, i);
   }
@@ -94,15 +101,26 @@ struct StateLoopTile {
   // The lane's piece of a row at `step`, in global memory.
   template <class S>
   SCANKIT_DEVICE auto piece(const S& of, Row which, int i, int step) const {
+    if constexpr (M::kVectors)
+      return data_of(of) + row(which, i) + (lanes.group * of.dim_stride + (step + lanes.q * 8)) * T::kSize;
     return data_of(of) + row(which, i) + (step + lanes.q * 8) * T::kSize;
   }
 
   // A lane's 16 bytes of a copied row. u and delta have two places in turn: the epilogue reads them when
   // those of the tile before are already on their way.
   SCANKIT_DEVICE float* raw(Row which, int i, int step) const {
+    if constexpr (M::kVectors) {
+      if (which == kDelta) return own + M::kOddDelta + lanes.group * OddLayout::kRow + lanes.q * 4;
+      const int array = which == kDout ? 0 : which == kZ ? 1 : which == kOut ? 2 : 3;
+      return own + M::kRaw + (lanes.group * 4 + array) * OddLayout::kRow + lanes.q * 4;
+    }
     const int array = which == kDout ? 0 : which == kZ ? 1 : which == kOut ? 2 : which == kU ? 3 : 4;
     float* at = own + M::kRaw + (array * kCount + i) * 128 + lane * 4;
     return array < 3 ? at : at + (step & kTile) * (2 * kCount * 128 / kTile);
+  }
+  // With M::kVectors: the lane's piece of u or delta from when the tile begins on.
+  SCANKIT_DEVICE float* taken(Row which) const {
+    return own + M::kOddPieces + (which == kU ? 0 : 128) + lane * 4;
   }
   // A lane's four states of a channel before the tile that is asked for.
   SCANKIT_DEVICE float* start(int i) const { return own + M::kStart + i * 128 + lane * 4; }
@@ -153,7 +171,25 @@ struct StateLoopTile {
     if (step > 0) ask_start(step);
     commit_copies();
   }
+  // Asks for the vectors of all that the tile at `step` reads. The lanes of a row read each other's, so that
+  // wait_for_copies needs a barrier of the warp behind it, and this one before it.
+  SCANKIT_DEVICE void ask_tile(int step) const {
+    const int count = lanes.has(0) ? lanes.count(0, step) : -8;
+    const auto row = [&](const auto& of, Row which) {
+      ask_vectors(raw(which, 0, step), piece(of, which, 0, step), count, lanes.q == 3);
+    };
+    row(g.dout, kDout), row(c.u, kU), row(c.delta, kDelta);
+    if (c.z.data != nullptr) row(c.z, kZ), row(g.out, kOut);
+    for (int piece = threadIdx.x; piece < Staged::kCount; piece += blockDim.x) {
+      const char* from = projection(piece);
+      ask_vectors(raw_projection(piece), from + step * T::kSize,
+                  from != nullptr ? c.length - step - piece % 4 * 8 : -8, piece % 4 == 3);
+    }
+    if (step > 0) ask_start(step);
+    commit_copies();
+  }
   SCANKIT_DEVICE void ask_for(int step) const {
+    if constexpr (M::kVectors) return ask_tile(step);
     if (p.aligned)
       ask<kWhole>(step);
     else
@@ -185,9 +221,30 @@ struct StateLoopTile {
   // A copied piece, widened. Only behind wait_for_copies, and only the lane's own: what another thread
   // copied needs a barrier, too (PTX ISA, cp.async: completion is seen by the thread that asked).
   SCANKIT_DEVICE void fetch(float (&to)[8], Row which, int i, int step) const {
+    if constexpr (M::kVectors) {
+      const char* from = which == kDout  ? piece(g.dout, which, i, step)
+                         : which == kZ   ? piece(c.z, which, i, step)
+                         : which == kU   ? piece(c.u, which, i, step)
+                         : which == kOut ? piece(g.out, which, i, step)
+                                         : piece(c.delta, which, i, step);
+      Eight<T> e;
+      read_piece(e, raw(which, i, step), misalignment(from));
+      if (which == kU || which == kDelta)
+        *reinterpret_cast<uint4*>(taken(which)) = make_uint4(e.w[0], e.w[1], e.w[2], e.w[3]);
+      return T::unpack(e.w, to);
+    }
     const uint4 v = *reinterpret_cast<const uint4*>(raw(which, i, step));
     const unsigned w[4] = {v.x, v.y, v.z, v.w};
     T::unpack(w, to);
+  }
+  // u or delta once more, at the end of the tile.
+  SCANKIT_DEVICE void fetch_again(float (&to)[8], Row which, int i, int step) const {
+    if constexpr (M::kVectors) {
+      const uint4 v = *reinterpret_cast<const uint4*>(taken(which));
+      const unsigned w[4] = {v.x, v.y, v.z, v.w};
+      return T::unpack(w, to);
+    }
+    fetch(to, which, i, step);
   }
   // Rounds eight values and writes those that exist, as one 16-byte or two 8-byte stores where the places are
   // known.
@@ -196,6 +253,7 @@ struct StateLoopTile {
     unsigned w[4];
     T::pack(v, w);
     if constexpr (M::kAnyPlaces) return store_any(to, w, count);
+    if constexpr (M::kVectors) return count < 8 ? store_any(to, w, count) : store_words(to, w);
     if (p.aligned) {
       if (count > 0) *reinterpret_cast<uint4*>(to) = make_uint4(w[0], w[1], w[2], w[3]);
       return;
@@ -209,16 +267,24 @@ struct StateLoopTile {
   // together, then the second ones.
   SCANKIT_DEVICE void stage() const {
     for (int piece = threadIdx.x; piece < M::kTeam * Staged::kCount; piece += blockDim.x) {
-      const uint4 e = *reinterpret_cast<const uint4*>(raw_projection(piece));
       float v[8], *to = memory + piece / 4 * M::kPitch + piece % 4 * 4;
-      const unsigned w[4] = {e.x, e.y, e.z, e.w};
-      T::unpack(w, v);
+      if constexpr (M::kVectors) {
+        Eight<T> e;
+        read_piece(e, raw_projection(piece), misalignment(projection(piece)));
+        T::unpack(e.w, v);
+      } else {
+        const uint4 e = *reinterpret_cast<const uint4*>(raw_projection(piece));
+        const unsigned w[4] = {e.x, e.y, e.z, e.w};
+        T::unpack(w, v);
+      }
       quad_at(to, 0) = make_float4(v[0], v[1], v[2], v[3]);
       quad_at(to, 16) = make_float4(v[4], v[5], v[6], v[7]);
     }
   }
   // A piece's copy, in the gap behind its row.
   SCANKIT_DEVICE float* raw_projection(int piece) const {
+    if constexpr (M::kVectors)
+      return memory + M::kOddProjections + piece / 4 * OddLayout::kRow + piece % 4 * 4;
     return memory + piece / 4 * M::kPitch + 32 + piece % 4 * 4;
   }
 

@@ -138,6 +138,18 @@ SCANKIT_DEVICE void load_piece(Eight<T>& e, const char* p, int count) {
     load_eight(e, p, count);
 }
 
+// The counterpart of load_words: whole words; at an odd element three of them, between a half on either side.
+SCANKIT_DEVICE void store_words(char* p, const unsigned* w) {
+  const int odd = (misalignment(p) & 2) / 2;
+  auto* h = reinterpret_cast<unsigned short*>(p);
+  auto* words = reinterpret_cast<unsigned*>(p + 2 * odd);
+#pragma unroll
+  for (int i = 0; i < 3; ++i) words[i] = __funnelshift_r(w[i], w[i + 1], 16 * odd);
+  if (odd != 0)
+    h[0] = static_cast<unsigned short>(w[0]), h[7] = static_cast<unsigned short>(w[3] >> 16);
+  else
+    words[3] = w[3];
+}
 // The counterpart of load_eight: rounds eight fp32 values to T and writes the first `count` of them.
 template <class T>
 SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
@@ -155,16 +167,7 @@ SCANKIT_DEVICE void store_eight(char* p, const float (&v)[8], int count) {
     reinterpret_cast<uint2*>(p)[0] = make_uint2(w[0], w[1]);
     reinterpret_cast<uint2*>(p)[1] = make_uint2(w[2], w[3]);
   } else if (count >= 8) {
-    // Whole words; at an odd element three of them, between a half on either side.
-    const int odd = (misalignment(p) & 2) / 2;
-    auto* h = reinterpret_cast<unsigned short*>(p);
-    auto* words = reinterpret_cast<unsigned*>(p + 2 * odd);
-#pragma unroll
-    for (int i = 0; i < 3; ++i) words[i] = __funnelshift_r(w[i], w[i + 1], 16 * odd);
-    if (odd != 0)
-      h[0] = static_cast<unsigned short>(w[0]), h[7] = static_cast<unsigned short>(w[3] >> 16);
-    else
-      words[3] = w[3];
+    store_words(p, w);
   } else {
     auto* h = reinterpret_cast<unsigned short*>(p);
 #pragma unroll
@@ -252,6 +255,18 @@ SCANKIT_DEVICE void copy_4_bytes(float* to, const char* from, bool there) {
 SCANKIT_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 SCANKIT_DEVICE void wait_for_copies() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
 #endif
+
+// The first `bytes` of 16 at a 16-byte place (any even number: 0 and less none, 16 and more all), and zeros for the
+// others. A part comes word by word, and a last half through a register: cp.async would take any number of bytes of a
+// vector, but compute-sanitizer says that it reads all 16.
+SCANKIT_DEVICE void copy_some_bytes(float* to, const char* from, int bytes) {
+  if (bytes <= 0 || bytes >= 16) return copy_16_bytes(to, from, bytes >= 16);
+#pragma unroll 1
+  for (int at = 0; at < 16; at += 4)
+    if (at + 2 != bytes) copy_4_bytes(to + at / 4, from + at, at + 4 <= bytes);
+  if (bytes % 4 != 0)
+    reinterpret_cast<unsigned*>(to)[bytes / 4] = *reinterpret_cast<const unsigned short*>(from + bytes - 2);
+}
 
 // A 16-bit piece from an 8-byte place, in two halves. `count` elements of it exist, a multiple of four
 // (`halves` of the arguments).
