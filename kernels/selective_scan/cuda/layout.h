@@ -92,10 +92,6 @@ struct OptionsOf {
   using Type = O;
 };
 template <>
-struct OptionsOf<OddForward, 4> {
-  using Type = Plain;
-};
-template <>
 struct OptionsOf<Async, 4> {
   using Type = Straight;
 };

@@ -70,10 +70,10 @@ struct StateLoopTile {
   SCANKIT_DEVICE void find_row(const S& of, Row which) const {
     if constexpr (M::kVectors) {
       if (lane == 0) row(which, 0) = lanes.row(of);
-      return;
-    }
+    } else {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) row(which, i) = lanes.row(of) + lanes.further(of, i);
+      for (int i = 0; i < kCount; ++i) row(which, i) = lanes.row(of) + lanes.further(of, i);
+    }
   }
   SCANKIT_DEVICE void find_sequences() const {
     find_row(g.dout, kDout), find_row(c.u, kU), find_row(c.delta, kDelta), find_row(c.z, kZ);
