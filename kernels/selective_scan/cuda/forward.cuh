@@ -291,8 +291,8 @@ struct ForwardKernel {
   }
   // Writes the vector that each of the lane's pieces starts in. left: behind the last span, with which no new
   // piece has come: what is left of the vectors before.
-  SCANKIT_DEVICE void store_rows(const SequenceOut& to, Index at, int array, int first, int step,
-                                 bool left) const {
+  SCANKIT_DEVICE void store_rows(const SequenceOut& to, Index at, int array, int step, bool left) const {
+    const int first = first_step();
 #pragma unroll
     for (int i = 0; i < L::kPieces; ++i) {
       const int count = piece_count(i, step), none = -(lane % 4 * 8);
@@ -306,9 +306,9 @@ struct ForwardKernel {
     for (int i = 0; i < L::kPieces; ++i)
       if (lane % 4 == 3) quad_at(odd_row(i, array), 0) = quad_at(odd_row(i, array), 16);
   }
-  // As epilogue. first: of the segment's steps.
+  // As epilogue.
   SCANKIT_DEVICE void odd_epilogue(const Eight<T> (&from_u)[L::kPieces], const float (&D)[L::kPieces],
-                                   int first, int step) const {
+                                   int step) const {
     const Forward& f = p.forward;
     if (f.out.data == nullptr) return;
     float v[L::kPieces][8];
@@ -335,18 +335,18 @@ struct ForwardKernel {
       put_rows(Odd::kOutZ, v);
     }
     __syncwarp();
-    store_rows(f.out, out_at, Odd::kOut, first, step, false);
-    if (gated) store_rows(f.out_z, out_z_at, Odd::kOutZ, first, step, false);
+    store_rows(f.out, out_at, Odd::kOut, step, false);
+    if (gated) store_rows(f.out_z, out_z_at, Odd::kOutZ, step, false);
     __syncwarp();
     carry_rows(Odd::kOut);
     if (gated) carry_rows(Odd::kOutZ);
   }
   // Behind the last span, which ended before `step`.
-  SCANKIT_DEVICE void store_left(int first, int step) const {
-    if (p.forward.out.data == nullptr || step <= first) return;
+  SCANKIT_DEVICE void store_left(int step) const {
+    if (p.forward.out.data == nullptr || step <= first_step()) return;
     __syncwarp();
-    store_rows(p.forward.out, out_at, Odd::kOut, first, step, true);
-    if (c.z.data != nullptr) store_rows(p.forward.out_z, out_z_at, Odd::kOutZ, first, step, true);
+    store_rows(p.forward.out, out_at, Odd::kOut, step, true);
+    if (c.z.data != nullptr) store_rows(p.forward.out_z, out_z_at, Odd::kOutZ, step, true);
   }
 
   // To the next span. u_at and delta_at have moved on in load(), a span earlier.
@@ -365,6 +365,9 @@ struct ForwardKernel {
     }
   }
 
+  // Of the block's segment. With kOdd it is computed again at each use, which spares a register.
+  SCANKIT_DEVICE int first_step() const { return segment_index() * p.segments.tiles * kTile; }
+
   // All states in registers; u, delta, B and C of the next span are under way while this one is scanned.
   // The block has one segment of the length, blockIdx.y.
   SCANKIT_DEVICE void run() {
@@ -373,7 +376,7 @@ struct ForwardKernel {
     per_channel(D, c.D);
     load_A<L>(A, c, place, group, q * L::kPer);
     load_given<L>(h, c.initial_state, c, place, group, q * L::kPer);
-    const int first = segment_index() * p.segments.tiles * kTile;
+    const int first = first_step();
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles * kTile : p.end;
     const char* projections[kCarried];
     int projections_at[kCarried], fewest_projections = projection_limit(0);
@@ -457,16 +460,18 @@ struct ForwardKernel {
       if (more) store_projections(now, projections_at, next_bc);
       // A channel's lanes have written y, which the lanes of its pieces read.
       if constexpr (O::kOdd) {
-        odd_epilogue(u, D, first, step);
+        odd_epilogue(u, D, step);
       } else {
         __syncwarp();
         epilogue(u, z, D, step);
       }
       advance();
     }
-    if constexpr (O::kOdd) store_left(first, step);
+    if constexpr (O::kOdd) store_left(step);
     if (end < c.length) return;
     save_states<L>(saved, c, place, !O::kPacked, group, q * L::kPer, h);
+    // A register that only this needs would be spilled for sm_80.
+    if constexpr (O::kOdd) place = find_place(c, p.tiling, L::kWarpChannels);
     store_given<L>(p.forward.last_state, h, c, place, group, q * L::kPer);
   }
 
