@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `env suggest` prints, typed line by line as it stands: ten described machines, the caller's index, real torch wheels.
+--index-only, because the release pages, from which setup.py would download, are no package index. Minutes and 8 GB each."""
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fixtures import run
+from program import run_program
+
+pytestmark = pytest.mark.ctest(group="envspec.followed", labels="matrix;large;e2e", timeout=1800)
+
+# GPU, driver, glibc, Python, installer, packages.
+MACHINES = {
+    "hopper": ("sm_90", "580.95.05", "2.36", "3.11", "uv", ()),
+    "hopper_old_driver": ("sm_90", "550.54", "2.28", "3.11", "pip", ()),
+    "ampere": ("sm_80", "535.54.03", "2.35", "3.10", "pip", ()),
+    "turing": ("sm_75", "525.60.13", "2.31", "3.10", "pip", ()),
+    "workstation_blackwell": ("sm_120", "570.133.20", "2.36", "3.12", "uv", ()),
+    "blackwell": ("sm_100", "580.95.05", "2.36", "3.13", "uv", ()),
+    "cuda_11": ("sm_86", "470.82.01", "2.31", "3.10", "uv", ()),
+    "volta": ("sm_70", "560.35.03", "2.36", "3.12", "uv", ()),
+    "pinned_torch": ("sm_89", "550.54", "2.36", "3.11", "pip", ("torch==2.6.*", "mamba-ssm>=2.2.4")),
+    "pascal": ("sm_61", "535.54.03", "2.36", "3.11", "uv", ()),
+}
+
+# The recurrence, step by step, beside the installed module; then the package itself.
+COMPUTES = """
+import torch, selective_scan_cuda, causal_conv1d_cuda
+torch.manual_seed(1)
+u, delta, a = torch.randn(1, 4, 8), torch.rand(1, 4, 8), -torch.rand(4, 2)
+b, c = torch.randn(1, 1, 2, 8), torch.randn(1, 1, 2, 8)
+out = selective_scan_cuda.fwd(u, delta, a, b, c, None, None, None, False)[0]
+state, steps = torch.zeros(1, 4, 2), []
+for t in range(8):
+    state = torch.exp(delta[:, :, t, None] * a) * state + (delta * u)[:, :, t, None] * b[:, 0, None, :, t]
+    steps.append((state * c[:, 0, None, :, t]).sum(-1))
+assert torch.allclose(torch.stack(steps, -1), out, atol=1e-5), (torch.stack(steps, -1) - out).abs().max()
+import mamba_ssm
+print(mamba_ssm.__version__, torch.__version__, torch.version.cuda)
+"""
+
+
+@pytest.fixture
+def pythons():
+    """The directories of PATH with one for each other CPython that pyenv has."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    return ":".join([os.environ["PATH"], *(str(folder) for folder in sorted(root.glob("versions/3.*/bin")))])
+
+
+@pytest.mark.parametrize("machine", ["hopper", "hopper_old_driver", "ampere", "turing", "workstation_blackwell", "blackwell", "cuda_11",
+                                     "volta", "pinned_torch", "pascal"])
+def test_followed(machine, installers, pythons, scankit, work):
+    gpu, driver, glibc, version, installer, packages = MACHINES[machine]
+    if shutil.which(f"python{version}", path=pythons) is None:
+        pytest.skip(f"no Python {version} here")
+    variables = {"PATH": f"{Path(scankit.path).parent}:{installers}:{pythons}", "PIP_NO_CACHE_DIR": "1", "UV_NO_CACHE": "1",
+                 "XDG_CACHE_HOME": os.environ.get("SCANKIT_FIX_CACHE", work / "cache")}
+    if installer == "pip":
+        variables["PATH"] = f"{Path(scankit.path).parent}:{pythons}"
+    words = ("--gpu", gpu, "--driver", driver, "--glibc", glibc, "--python", version, "--index-only", "--installer", installer, *packages)
+    # By its name, as a user types it: the printed commands name the program as it was called.
+    suggested = run_program("scankit", "env", "suggest", "--json", *words, variables=variables, timeout=300).ends(0)
+    best = suggested.json["sets"][0]
+    assert best["index"]["state"] == "confirmed" or best["torch_source"] != "index", best["index"]
+    for command in best["commands"]:
+        if command.startswith("scankit doctor"):
+            # 4: what only the GPU itself could say.
+            assert run_program("sh", "-c", command, variables=variables, timeout=300).status in (0, 4)
+        else:
+            run_program("sh", "-c", command, variables=variables, timeout=1500).ends(0)
+    assert best["torch"] + " " in run(".venv/bin/python", "-c", COMPUTES).replace("+", " ")
+    shutil.rmtree(".venv")
