@@ -137,7 +137,7 @@ TEST(Policy, RefusesBombsQuickly) {
   expect_refused("schema: !!python/object/apply:os.system [ls]\n", "tags (!name) are not supported");
   expect_refused("schema: 1\ncauses: " + std::string(100000, '['), "p.yaml:2:");
   std::string keys = "schema: 1\nsteps:\n  doctor:\n    args: [";
-  while (keys.size() < envspec::kYamlBytes - 20) keys += "--all,";
+  while (keys.size() < yaml::kYamlBytes - 20) keys += "--all,";
   expect_refused(keys + "]\n", "more than 10000 values");
   expect_refused(std::string(1u << 20, 'x'), "is longer than 256 KiB");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));

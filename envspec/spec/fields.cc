@@ -14,7 +14,8 @@
 namespace scankit::envspec {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+using yaml::shown;
+using yaml::text_of;
 
 // "sm_90", "compute_75", "sm_90a"; the pattern of form_pattern().
 bool is_code(std::string_view text, bool gpu) {
@@ -34,95 +35,7 @@ std::string listed(const std::vector<std::string_view>& words) {
   return text;
 }
 
-// The file's text for a message: one line, and not long.
-std::string shown(const std::string& text) {
-  constexpr std::size_t kMost = 60;
-  const std::string all = report::plain(text, false);
-  return all.size() <= kMost ? all : report::plain(text.substr(0, kMost), false) + "...";
-}
-
-// The text of a scalar. A plain number is refused even though its text is known: other YAML readers
-// turn 3.10 into 3.1, and the file would mean different things to different tools. Null, lists and
-// booleans are refused with a message of their own.
-Result<std::string> text_of(const std::string& name, const YamlNode& node, const std::string& path,
-                            std::string_view example) {
-  if (node.kind == YamlNode::Kind::Null)
-    return wrong_form(name, node, path,
-                      message("expected a value such as \"{}\", or remove the line", example));
-  if (node.kind != YamlNode::Kind::Scalar)
-    return wrong_form(name, node, path,
-                      message("expected one value such as \"{}\", not a list or keys", example));
-  if (node.is_number())
-    return wrong_form(name, node, path,
-                      message("{} is a number, which YAML may shorten by a zero; write \"{}\" in quotes",
-                              node.text, node.text));
-  if (node.is_bool())
-    return wrong_form(name, node, path,
-                      message("{} is true or false; expected text such as \"{}\"", node.text, example));
-  return node.text;
-}
-
 }  // namespace
-
-Error wrong_form(const std::string& name, const YamlNode& node, const std::string& path,
-                 const Message& expected) {
-  const std::string where = path.empty() ? yaml_place(name, node) : yaml_place(name, node) + ": " + path;
-  return {Errc::Malformed, message("{}: {}", where, expected), ""};
-}
-
-Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
-                    const std::vector<std::string>& known) {
-  const auto near = nearest_word(key.text, known);
-  return {Errc::Malformed,
-          message("{}: unknown field \"{}\"", yaml_place(name, key), report::plain(field, false)),
-          near.empty() ? message("valid here: {}", join(known)) : message("did you mean \"{}\"?", near)};
-}
-
-// Searches the keys itself instead of using the table, because a file of a newer schema must be
-// reported as such before its other keys are.
-Result<void> known_schema(const std::string& name, const YamlNode& root, int newest) {
-  for (std::size_t i = 0; i < root.keys.size(); ++i) {
-    if (root.keys[i].text != "schema") continue;
-    SCANKIT_TRY(const int schema, form_of_schema(name, root.items[i]));
-    if (schema <= newest) return {};
-    return Error{Errc::Unsupported,
-                 message("{}: this is schema {}, and this scankit supports up to {}",
-                         yaml_place(name, root.items[i]), schema, newest),
-                 message("use a newer scankit")};
-  }
-  return Error{Errc::Malformed, message("{} does not say which schema it has", name),
-               message("write \"schema: {}\" as its first line", newest)};
-}
-
-// The letters of PEP 508 names, which must start with a letter or digit.
-bool is_distribution_name(std::string_view text) {
-  constexpr std::size_t kLongest = 128;
-  const auto part = [](char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-'; };
-  return !text.empty() && text.size() <= kLongest && text[0] != '.' && text[0] != '-' && text[0] != '_' &&
-         std::ranges::all_of(text, part);
-}
-
-// ASCII identifiers with dots between them. Python also allows Unicode identifiers, which
-// no extension uses.
-bool is_module_name(std::string_view name) {
-  constexpr std::size_t kLongest = 256;
-  bool start = true;
-  for (const char c : name) {
-    if (!is_letter(c) && (start || (!is_digit(c) && c != '.'))) return false;
-    start = c == '.';
-  }
-  return !start && name.size() <= kLongest;
-}
-
-Result<int> form_of_schema(const std::string& name, const YamlNode& node) {
-  int number = 0;
-  const char* end = node.text.data() + node.text.size();
-  const auto parsed = std::from_chars(node.text.data(), end, number);
-  const bool fits = node.is_number() && parsed.ec == std::errc() && parsed.ptr == end && number > 0;
-  if (!fits)
-    return wrong_form(name, node, "schema", message("expected a whole number, such as {}", kSpecSchema));
-  return number;
-}
 
 Result<VersionRange> form_of_range(const std::string& name, const YamlNode& node, const std::string& path,
                                    std::string_view example) {

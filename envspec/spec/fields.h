@@ -8,38 +8,21 @@
 #include <vector>
 
 #include "doctor/base/result.h"
+#include "doctor/yaml/yaml.h"
 #include "envspec/spec/spec.h"
 
 namespace scankit::envspec {
 
-// A small tree of YAML from a file that anybody may have written. It refuses what no spec needs and
-// what can make a small file large: aliases (and with them merge keys), tags, a second document, and
-// keys that are not plain words. These limits bound time and memory; the parser stops as soon as one of
-// them is exceeded.
-inline constexpr std::size_t kYamlBytes = 256u << 10;
-inline constexpr std::size_t kYamlNodes = 10'000;
-inline constexpr std::size_t kYamlDepth = 8;
-
-// A value with its position. In a map, keys[i] belongs to items[i]; keys are unique, and come in
-// the file's order.
-struct YamlNode {
-  enum class Kind : std::uint8_t { Null, Scalar, List, Map };
-  Kind kind = Kind::Null;
-  unsigned line = 0, column = 0;  // 1-based
-  std::string text;               // of a scalar
-  bool quoted = false;            // "3.10", not 3.10
-  std::vector<YamlNode> items;    // of a list; the values of a map
-  std::vector<YamlNode> keys;     // of a map: scalars, each another
-
-  bool is_number() const;  // as YAML 1.2 reads it (core schema): 3.10 is 3.1, and true no word
-  bool is_bool() const;
-};
-
-// "scankit.yaml:7:10", the place that a message is about.
-std::string yaml_place(const std::string& name, const YamlNode& node);
-
-// Errc::Malformed with line and column. `name` is what messages call the file.
-Result<YamlNode> parse_yaml(std::string_view text, const std::string& name);
+using yaml::form_of_schema;
+using yaml::is_distribution_name;
+using yaml::is_module_name;
+using yaml::known_schema;
+using yaml::kYamlBytes;
+using yaml::parse_yaml;
+using yaml::unknown_field;
+using yaml::wrong_form;
+using yaml::yaml_place;
+using yaml::YamlNode;
 
 // Values of the fields, read out of YAML: each function says where the value is and what was expected.
 // `name` is what messages call the file, `path` is the full path of the field
@@ -81,19 +64,6 @@ std::string spec_schema();
 // The table of envspec/README.md.
 std::string spec_fields_markdown();
 
-Error wrong_form(const std::string& name, const YamlNode& node, const std::string& path,
-                 const Message& expected);
-// A key that no field has. The hint is the nearest of `known`, or all of them. `field` is the key with the
-// path above it.
-Error unknown_field(const std::string& name, const YamlNode& key, const std::string& field,
-                    const std::vector<std::string>& known);
-// That the file says which form it has, and that it is no newer than `newest`. Asked before everything else:
-// a newer form may have keys and values that look wrong to us.
-Result<void> known_schema(const std::string& name, const YamlNode& root, int newest);
-bool is_distribution_name(std::string_view name);  // "mamba-ssm"; of tags too
-bool is_module_name(std::string_view name);        // "torchvision._C"
-
-Result<int> form_of_schema(const std::string& name, const YamlNode& node);
 Result<VersionRange> form_of_range(const std::string& name, const YamlNode& node, const std::string& path,
                                    std::string_view example);
 Result<std::string> form_of_word(const std::string& name, const YamlNode& node, const std::string& path,

@@ -11,12 +11,11 @@
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/report/escape.h"
-#include "envspec/spec/fields.h"
+#include "doctor/yaml/yaml.h"
 
 // A tree built from the events of yaml-cpp's parser. yaml-cpp's own YAML::Node expands aliases and
 // silently keeps the last of two equal keys, so that it is not used.
-namespace scankit::envspec {
+namespace scankit::yaml {
 namespace {
 
 std::string place(const std::string& name, std::size_t line, std::size_t column) {
@@ -88,7 +87,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
   YamlNode node(const YAML::Mark& mark, YamlNode::Kind kind) {
     if (++count_ > kYamlNodes)
-      refuse(mark, say("the file has more than {} values", kYamlNodes), say("a spec needs only a few dozen"));
+      refuse(mark, say("the file has more than {} values", kYamlNodes),
+             say("such a file needs only a few dozen"));
     YamlNode made;
     made.kind = kind;
     made.line = static_cast<unsigned>(mark.line) + 1;
@@ -99,7 +99,7 @@ class TreeBuilder : public YAML::EventHandler {
   void open(YamlNode made, const YAML::Mark& mark) {
     if (levels_.size() >= kYamlDepth)
       refuse(mark, say("values are nested more than {} deep", kYamlDepth),
-             say("a spec needs only three levels"));
+             say("such a file needs only three levels"));
     if (!levels_.empty() && levels_.back().node.kind == YamlNode::Kind::Map && levels_.back().key_is_next)
       refuse(mark, say("a key must be a word"), "");
     levels_.push_back({std::move(made)});
@@ -132,8 +132,7 @@ class TreeBuilder : public YAML::EventHandler {
     const auto [known, added] = level.lines.emplace(key.text, key.line);
     if (!added)
       refuse(mark,
-             say("\"{}\" occurs a second time; the first is on line {}", report::plain(key.text, false),
-                 known->second),
+             say("\"{}\" occurs a second time; the first is on line {}", printable(key.text), known->second),
              say("remove one of the two"));
   }
 
@@ -157,7 +156,7 @@ Error no_yaml(const std::string& name, const YAML::Exception& problem) {
 Result<void> check_bytes(std::string_view text, const std::string& name) {
   if (text.size() > kYamlBytes)
     return Error{Errc::Unsupported, message("{} is longer than {} KiB", name, kYamlBytes >> 10),
-                 message("a spec has a few KiB: is this the right file?")};
+                 message("such a file has a few KiB: is this the right one?")};
   std::size_t line = 1, start = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_sequence_length(text, at);
@@ -223,7 +222,8 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& name) {
   try {
     YAML::Parser parser(in);
     if (!parser.HandleNextDocument(tree))
-      return Error{Errc::Malformed, message("{} is empty", name), message("scankit env init writes one")};
+      return Error{Errc::Malformed, message("{} is empty", name),
+                   message("write \"schema: 1\" as its first line")};
     YamlNode root = tree.take();
     TreeBuilder second(name);
     if (parser.HandleNextDocument(second))
@@ -237,4 +237,4 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& name) {
   }
 }
 
-}  // namespace scankit::envspec
+}  // namespace scankit::yaml
