@@ -47,6 +47,8 @@ Result<void> build_wheel(const FixContext& context, fix::ChangePackages& package
   }
   SCANKIT_TRY(const std::string wheel, fix::built_wheel(packages.build->wheels));
   SCANKIT_TRY(fix::LocalWheel examined, fix::examine_wheel(python, wheel));
+  // What stands beside the sources counts; the wheel may contain an older copy of it.
+  if (packages.declared) SCANKIT_CHECK(fix::check_declared_name(*packages.declared, examined.name));
   SCANKIT_TRY(examined.path, fix::place_of_wheel(wheel, keep));
   SCANKIT_TRY(fix::ChangePackages ready, fix::change_for(context.host, context.report.snapshot, examined));
   // The last thing that can fail: nothing is left of a build that is refused.
@@ -57,6 +59,7 @@ Result<void> build_wheel(const FixContext& context, fix::ChangePackages& package
   packages.before = std::move(ready.before);
   packages.version = std::move(ready.version);
   packages.modules = std::move(ready.modules);
+  if (!packages.declared) packages.declared = std::move(ready.declared);
   return {};
 }
 

@@ -228,8 +228,15 @@ Result<void> verify_packages(RunningPart& part, const ChangePackages& packages) 
   }
   if (packages.local.empty()) return {};
   part.progress.act(say("verifying: {}", import_of(packages.modules)));
-  return verify_package(part.request.python, packages.before.front().first, packages.version,
-                        packages.modules);
+  SCANKIT_CHECK(
+      verify_package(part.request.python, packages.before.front().first, packages.version, packages.modules));
+  if (!packages.declared) return {};
+  const std::string statement = import_of(*packages.declared);
+  part.progress.act(say("verifying: {}", statement));
+  const auto works = verify_statement(part.request.python, statement);
+  if (works) return {};
+  return Error{works.error().code, works.error().message,
+               message("{} declares that they import", packages.declared->file)};
 }
 
 // A module of ours is proven by a call. For other steps the doctor must no longer find what the plan

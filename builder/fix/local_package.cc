@@ -61,6 +61,32 @@ std::string import_of(const std::vector<WheelModule>& modules) {
   return statement;
 }
 
+std::string import_of(const declared::ModuleFile& file) {
+  std::string statement("import torch");
+  for (const std::string& one : declared::imports_of(file)) statement.append(", ").append(one);
+  return statement;
+}
+
+Result<void> check_declared_name(const declared::ModuleFile& file, const std::string& wheel) {
+  if (normalized_name(file.distribution) == normalized_name(wheel)) return {};
+  return Error{Errc::Malformed,
+               message("{} describes {}, and the wheel is of {}", file.file, file.distribution, wheel),
+               message("correct its line \"distribution:\"")};
+}
+
+namespace {
+
+Result<std::optional<declared::ModuleFile>> declared_by_wheel(const LocalWheel& wheel) {
+  SCANKIT_TRY(const auto member, probes::module_file_of_wheel(wheel.path));
+  if (!member) return std::optional<declared::ModuleFile>();
+  SCANKIT_TRY(declared::ModuleFile file,
+              declared::parse_module_file(member->text, path_join(wheel.path, member->name)));
+  SCANKIT_CHECK(check_declared_name(file, wheel.name));
+  return std::optional(std::move(file));
+}
+
+}  // namespace
+
 Result<LocalWheel> examine_wheel(const std::string& python, const std::string& file) {
   const auto host = make_real_host();
   const auto real = host->realpath(path_join(current_directory(), file));
@@ -93,6 +119,7 @@ Result<LocalWheel> examine_wheel(const std::string& python, const std::string& f
   for (const Extension& extension : report.snapshot.extensions.value)
     if (extension.selected && extension.has_init && extension.path.starts_with(wheel.path + "/"))
       wheel.modules.push_back({extension.module, extension.path.substr(wheel.path.size() + 1)});
+  SCANKIT_TRY(wheel.declared, declared_by_wheel(wheel));
   for (WheelModule& one : wheel.modules) {
     SCANKIT_TRY(one.sha256, sha256_file(path_join(named.unpacked.front().path(), one.file)));
   }
@@ -147,6 +174,19 @@ std::vector<std::pair<std::string, std::string>> build_variables(const Host& hos
                               [](const auto& one, const auto& next) { return one.first == next.first; }),
                   variables.end());
   return variables;
+}
+
+void take_declared_variables(const Host& host, const declared::ModuleFile& file,
+                             std::vector<std::pair<std::string, std::string>>& variables) {
+  for (const auto& [name, value] : file.variables) {
+    if (!host.env(name).value_or("").empty()) continue;
+    const auto known = std::ranges::find(variables, name, [](const auto& one) { return one.first; });
+    if (known == variables.end())
+      variables.emplace_back(name, value);
+    else if (name != "MAX_JOBS" || std::atoi(value.c_str()) < std::atoi(known->second.c_str()))
+      known->second = value;
+  }
+  std::ranges::stable_sort(variables, {}, [](const auto& one) { return one.first; });
 }
 
 namespace {
@@ -213,6 +253,15 @@ std::vector<std::string> lacking(const Snapshot& snapshot, std::vector<std::stri
   return tools;
 }
 
+Result<void> check_torch(const declared::ModuleFile& file, const std::string& torch) {
+  const auto least = Version::parse(file.least_torch), here = Version::parse(torch);
+  if (!least || !here || *here >= *least) return {};
+  return Error{Errc::Unsupported,
+               message("{}: its build needs torch {} or newer, and torch {} is installed", file.file,
+                       file.least_torch, torch),
+               message("install a newer torch, or an older release of {}", file.distribution)};
+}
+
 }  // namespace
 
 Result<LocalSources> examine_sources(const Host& host, const std::string& python, const std::string& named) {
@@ -230,8 +279,13 @@ Result<LocalSources> examine_sources(const Host& host, const std::string& python
                  message("{} belongs to user {}, and building it would run that user's code as root",
                          foreign->path, foreign->uid),
                  message("run scankit as that user")};
+  SCANKIT_TRY(sources.declared, declared::read_module_file(host, sources.folder));
   Report report = preflight_of(host, python, sources.folder);
   sources.environment = build_variables(host, report);
+  if (sources.declared) {
+    SCANKIT_CHECK(check_torch(*sources.declared, report.snapshot.torch.value.version));
+    take_declared_variables(host, *sources.declared, sources.environment);
+  }
   if (build_error(report) != nullptr && !sources.environment.empty()) {
     const WithVariables set(sources.environment);
     report = preflight_of(host, python, sources.folder);
@@ -240,6 +294,7 @@ Result<LocalSources> examine_sources(const Host& host, const std::string& python
     return refused_for(say("{} cannot be built here", sources.folder), *wrong, report.snapshot);
   const auto needed = required_for_build(host, sources.folder);
   sources.isolated = !needs_torch(host, report.snapshot, sources.folder, needed);
+  if (sources.declared && sources.declared->isolation) sources.isolated = *sources.declared->isolation;
   if (!sources.isolated) sources.tools = lacking(report.snapshot, needed);
   return sources;
 }

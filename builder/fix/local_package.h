@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "doctor/base/result.h"
+#include "doctor/declared/module_file.h"
 #include "doctor/host/host.h"
 #include "doctor/model/finding.h"
 
@@ -22,10 +24,14 @@ struct WheelModule {
 // "import torch, my_ext._C"
 std::string import_of(const std::vector<WheelModule>& modules);
 
+// "import torch, my_ext._C, my_ext.ops": all that the file declares.
+std::string import_of(const declared::ModuleFile& file);
+
 struct LocalWheel {
   std::string path;           // absolute
   std::string name, version;  // of its file name
   std::vector<WheelModule> modules;
+  std::optional<declared::ModuleFile> declared;  // its scankit.module.yaml
 };
 
 // Errc::InvalidArgument if the file is no wheel. Errc::Unsupported if it cannot work for this Python: its tags do not
@@ -47,6 +53,7 @@ struct LocalSources {
   bool isolated = false;           // the build needs no torch
   std::vector<std::string> tools;  // that the build needs and the environment lacks
   std::vector<std::pair<std::string, std::string>> environment;  // of the build: CUDA_HOME, MAX_JOBS, ...
+  std::optional<declared::ModuleFile> declared;                  // their scankit.module.yaml
 };
 
 // Errc::InvalidArgument if the directory builds no Python package. Errc::Unsupported if its build would fail here, as
@@ -57,6 +64,14 @@ Result<LocalSources> examine_sources(const Host& host, const std::string& python
 // compilers as memory allows, and the switches by which a setup.py builds its CUDA part. Nothing that the user
 // has set in the environment of `host`.
 std::vector<std::pair<std::string, std::string>> build_variables(const Host& host, const Report& preflight);
+
+// Puts the variables that scankit.module.yaml declares in the place of those that scankit chose. One that the user has set
+// stays, and of two numbers of compilers the smaller one counts: what memory allows is known here.
+void take_declared_variables(const Host& host, const declared::ModuleFile& file,
+                             std::vector<std::pair<std::string, std::string>>& variables);
+
+// Errc::Malformed if a wheel of that name is not the one that the file is about.
+Result<void> check_declared_name(const declared::ModuleFile& file, const std::string& wheel);
 
 // The first error of the report that is about the build of its sources; nullptr if there is none.
 const Finding* build_error(const Report& preflight);

@@ -239,6 +239,7 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
   made.local = wheel.path;
   made.version = wheel.version;
   made.modules = wheel.modules;
+  made.declared = wheel.declared;
   return made;
 }
 
@@ -266,6 +267,7 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
   made.commands.clear();
   made.change = {.requirements = {sources.folder}, .reinstall = true};
   made.local = sources.folder;
+  made.declared = sources.declared;
   made.build = std::move(build);
   return made;
 }

@@ -48,6 +48,7 @@ struct ChangePackages {
   std::string version;               // of that wheel
   std::vector<WheelModule> modules;  // of that wheel
   std::optional<WheelBuild> build;   // of these sources; `commands` are not known before it has ended
+  std::optional<declared::ModuleFile> declared;  // its scankit.module.yaml: what must import afterwards
 };
 // A variable of the loader, set in the script that activates the environment.
 struct SetVariable {

@@ -110,6 +110,15 @@ class Text {
                             packages.installer.project));
     for (const std::string& statement : packages.statements) pasted(say("prove"), statement);
     if (!packages.modules.empty()) pasted(say("prove"), import_of(packages.modules));
+    if (packages.declared) tell(*packages.declared);
+  }
+
+  // The variables are those of the file; where the user has set one, the command above shows which counts.
+  void tell(const declared::ModuleFile& file) {
+    line(say("read"), file.file);
+    for (const auto& [name, value] : file.variables)
+      line("", say("it asks for {}={} in the build", name, value));
+    pasted(say("prove"), import_of(file));
   }
 
   void tell(const SetVariable& variable) {
@@ -131,6 +140,15 @@ Json commands_of(const std::vector<installer::InstallerCommand>& commands) {
                     {"folder", command.folder},
                     {"constraints", command.constraints},
                     {"shell", installer::shown(command)}});
+  return json;
+}
+
+Json declared_json(const declared::ModuleFile& file) {
+  Json json{{"file", file.file}, {"distribution", file.distribution}};
+  json["documentation"] = file.documentation.empty() ? Json() : Json(file.documentation);
+  json["imports"] = declared::imports_of(file);
+  json["variables"] = Json::object();
+  for (const auto& [name, value] : file.variables) json["variables"][name] = value;
   return json;
 }
 
@@ -169,6 +187,7 @@ struct StepJson {
     json["statements"] = packages.statements;
     json["modules"] = Json::array();
     for (const WheelModule& module : packages.modules) json["modules"].push_back(module.module);
+    json["declared"] = packages.declared ? declared_json(*packages.declared) : Json();
     return json;
   }
   Json operator()(const SetVariable& variable) const {

@@ -109,6 +109,10 @@ class Makers:
         Path("scankit-ci.yaml").unlink()
         return text
 
+    def module(self):
+        """As a maintainer writes it; scankit only reads it."""
+        return (HERE / "1/module.yaml").read_text()
+
     def snapshot(self):
         """What a failed download leaves in the place of the module."""
         (site_of(self.python) / "selective_scan_cuda.abi3.so").write_text(PAGE)
@@ -194,7 +198,7 @@ def main(build, *names):
             text, name = maker(makers), name.replace("_", "-")
             if names and name not in names:
                 continue
-            file = HERE / "1" / (name + (".yaml" if name in ("spec", "policy") else ".json"))
+            file = HERE / "1" / (name + (".yaml" if name in ("spec", "policy", "module") else ".json"))
             text = makers.neutral(text)
             file.write_text(sealed(text) if name == "fleet-node" else text)
             print(f"{file.relative_to(HERE)}: {len(text)} bytes", flush=True)

@@ -186,6 +186,22 @@ def test_policy(scankit, work, broken):
     refused(scankit("ci", "run", "--python", broken, "--policy", newer("policy", work, suffix=".yaml")), advice="use a newer scankit")
 
 
+@pytest.mark.ctest(fixtures="torch_env")
+def test_module(scankit, work, bare):
+    """The plan of a build of its sources names what it declares, and so does the answer for programs."""
+    (site_of(bare) / "torch.pth").write_text(f"{site_of(python_with_torch())}\n")
+    (work / "src/tests").mkdir(parents=True)
+    (work / "src/setup.py").write_text("from setuptools import setup\nsetup(name='my-ext')\n")
+    (work / "src/tests/smoke.py").write_text("")
+    shutil.copy(V1 / "module.yaml", work / "src/scankit.module.yaml")
+    words = ["fix", "--python", bare, "--from-source", work / "src", "--dry-run", "--json"]
+    [step] = scankit(*words).ends(0).json["steps"]
+    assert step["declared"]["imports"] == ["my_ext._C", "my_ext.ops", "my_ext._fused", "my_ext"], step
+    assert step["declared"]["variables"] == {"MY_EXT_FORCE_BUILD": "TRUE", "TORCH_CUDA_ARCH_LIST": "8.0;9.0+PTX"}, step
+    shutil.copy(newer("module", work, suffix=".yaml"), work / "src/scankit.module.yaml")
+    refused(scankit(*words), status=1, advice="use a newer scankit")
+
+
 def test_step(scankit, work, broken):
     """With the key and the hash of an answer that is there, the golden file is that answer's; a newer one is run again."""
     step, answer = work / "kept/doctor.step.json", work / "kept/doctor.json"

@@ -16,6 +16,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/declared/module_file.h"
 
 namespace scankit::probes {
 namespace {
@@ -295,6 +296,19 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
   if (std::ranges::adjacent_find(unpacked.libraries) != unpacked.libraries.end())
     return refused(path, message("two of its members have the same path"));
   return unpacked;
+}
+
+Result<std::optional<WheelText>> module_file_of_wheel(const std::string& path) {
+  SCANKIT_TRY(Archive archive, open_archive(path));
+  const Member* found = find_info(archive.members, declared::kModuleFile);
+  for (const Member& member : archive.members) {
+    if (found != nullptr) break;
+    const auto slash = member.name.find('/');
+    if (slash != std::string::npos && member.name.substr(slash + 1) == declared::kModuleFile) found = &member;
+  }
+  if (found == nullptr) return std::optional<WheelText>();
+  SCANKIT_TRY(std::string text, read_text(archive.zip.get(), path, *found));
+  return std::optional(WheelText{found->name, std::move(text)});
 }
 
 Result<void> unpack_whole_wheel(const std::string& path, const std::string& folder) {

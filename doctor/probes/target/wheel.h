@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,12 @@ Result<UnpackedWheel> unpack_wheel(const std::string& path, const std::string& f
 // The whole wheel, as an installer without scripts would: every member by its own name, programs executable.
 // The same refusals. What is written before one of them stays.
 Result<void> unpack_whole_wheel(const std::string& path, const std::string& folder);
+
+// scankit.module.yaml of a wheel, nothing if it has none: that of its .dist-info directory, else that of a package at
+// the top, PACKAGE/scankit.module.yaml, where a build backend puts it as a data file of the package.
+struct WheelText {
+  std::string name, text;  // of the member
+};
+Result<std::optional<WheelText>> module_file_of_wheel(const std::string& path);
 
 }  // namespace scankit::probes
