@@ -16,6 +16,7 @@
 #include "doctor/base/text.h"
 #include "doctor/cli/reports.h"
 #include "doctor/command_line/command_line.h"
+#include "doctor/declared/own_test.h"
 #include "doctor/host/host.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/sys_path.h"
@@ -36,7 +37,7 @@ namespace {
 // was not given.
 struct Options {
   std::optional<std::string> python;
-  std::string module = "selective_scan_cuda", against, baseline, upstream_tests;
+  std::string module = "selective_scan_cuda", against, baseline, upstream_tests, test;
   std::string device = "all";
   bool import_foreign = false, quick = false, full = false, list_cases = false, deterministic = false,
        no_timing = false, commented_parameters = false;
@@ -230,11 +231,51 @@ int tell(const Options& options, const Validation& result) {
   return shown != kExitClean ? shown : status;
 }
 
-// The steps of the command in order, each with the exit status of its failure. A Python that was named and
-// does not work is a usage error; one that was only found makes the answer inconclusive.
+// The interpreter, or nothing and the exit status. A Python that was named and does not work is a usage error; one that
+// was only found makes the answer inconclusive.
+std::optional<std::string> python_of(const Options& options, int& status) {
+  std::vector<Message> notes;
+  auto python = probes::choose_python(*make_real_host(), options.python, notes);
+  if (!python) {
+    const bool broken = python.error().code == Errc::ToolFailed;
+    status = report_error(python.error(), options.python ? kExitUsage
+                                          : broken       ? kExitFindings
+                                                         : kExitInconclusive);
+    return std::nullopt;
+  }
+  if (!options.show.quiet)
+    for (const Message& note : notes)
+      std::fprintf(options.show.json ? stderr : stdout, "%s\n", tr(note).c_str());
+  return std::move(*python);
+}
+
+// As root, refuses a test of another user, like a module (ours_to_run()).
+Result<void> test_is_ours_to_run(const Host& host, const std::string& python, const std::string& test) {
+  SCANKIT_CHECK(ours_to_run(host, python, test));
+  return ours_to_run(host, python, path_dirname(test) + "/");
+}
+
+// --test: that one file, and no case of scankit's.
+int validate_test(const Options& options) {
+  const auto host = make_real_host();
+  const auto file = declared::own_test_file(*host, "--test", options.test);
+  if (!file) return report_error(file.error(), kExitUsage);
+  int status = kExitClean;
+  const auto python = python_of(options, status);
+  if (!python) return status;
+  if (!options.import_foreign)
+    if (const auto ours = test_is_ours_to_run(*host, *python, *file); !ours)
+      return report_error(ours.error(), kExitInconclusive);
+  const Speaking facts(options.show.json ? nullptr : spoken_language());
+  const std::chrono::seconds limit(options.timeout > 0 ? options.timeout : 600);
+  return tell(options, run_test_file(*python, *file, limit, !options.show.quiet));
+}
+
+// The steps of the command in order, each with the exit status of its failure.
 int validate_command(const Options& options) {
   if (const std::string clash = cli::report_clash(options.show.reports, options.show.json); !clash.empty())
     return report_error({Errc::InvalidArgument, clash, ""}, kExitUsage);
+  if (!options.test.empty()) return validate_test(options);
   const std::uint64_t seed = options.seed.value_or(fresh_seed());
   if (const auto known = check_module_name(options.module); !known)
     return report_error(known.error(), kExitUsage);
@@ -248,18 +289,10 @@ int validate_command(const Options& options) {
   request.cases = std::move(*cases);
   if (const auto chosen = choose_files(options, request); !chosen)
     return report_error(chosen.error(), kExitUsage);
-  std::vector<Message> notes;
-  auto python = probes::choose_python(*make_real_host(), options.python, notes);
-  if (!python) {
-    const bool broken = python.error().code == Errc::ToolFailed;
-    return report_error(python.error(), options.python ? kExitUsage
-                                        : broken       ? kExitFindings
-                                                       : kExitInconclusive);
-  }
+  int status = kExitClean;
+  auto python = python_of(options, status);
+  if (!python) return status;
   request.python = std::move(*python);
-  if (!options.show.quiet)
-    for (const Message& note : notes)
-      std::fprintf(options.show.json ? stderr : stdout, "%s\n", tr(note).c_str());
   if (!options.import_foreign)
     if (const auto ours = ours_to_run(*make_real_host(), request.python, request.module); !ours)
       return report_error(ours.error(), kExitInconclusive);
@@ -335,6 +368,16 @@ void add_cases(CLI::App& command, Options& options) {
   command.add_flag("--list-cases", options.list_cases, say("print the cases as JSON lines and run nothing"));
 }
 
+void add_test(CLI::App& command, Options& options) {
+  auto* test = command.add_option("--test", options.test,
+                                  say("run this Python file instead, of any package: by pytest if it is a "
+                                      "file of pytest's, else by itself"));
+  test->type_name("FILE");
+  for (const char* other : {"--module", "--against", "--upstream-tests", "--baseline", "--quick", "--full",
+                            "--device", "--seed", "--case", "--deterministic", "--no-timing", "--list-cases"})
+    test->excludes(other);
+}
+
 void add_outputs(CLI::App& command, Options& options) {
   begin_group(command, group_of_output());
   cli::add_report_options(command, options.show);
@@ -348,7 +391,7 @@ void add_validate_commands(CLI::App& app, int& exit_status) {
                                                      "correct: forward and every gradient against fp64"));
   note(*command,
        {.examples = {"scankit validate", "scankit validate --full --device cuda",
-                     "scankit validate --json --seed 7",
+                     "scankit validate --json --seed 7", "scankit validate --test tests/smoke.py",
                      "scankit validate --against ./selective_scan_cuda.so --report html=report.html"},
         .statuses = {{kExitClean, say("passed")},
                      {kExitUsage, say("usage error")},
@@ -358,6 +401,7 @@ void add_validate_commands(CLI::App& app, int& exit_status) {
   const auto options = std::make_shared<Options>();
   add_inputs(*command, *options);
   add_cases(*command, *options);
+  add_test(*command, *options);
   add_outputs(*command, *options);
   command->callback([options, &exit_status] { exit_status = validate_command(*options); });
 }

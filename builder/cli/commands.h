@@ -61,6 +61,7 @@ struct FixOptions {
   MachineReader read_machine;
   std::vector<std::string> packages;  // that the user wants without their CUDA build
   std::string wheel, sources;  // a package of the user's own: its file, or the directory that builds it
+  std::string test;            // a Python file that must pass after the fix
   bool dry_run = false, yes = false, json = false;
 };
 int run_fix(const FixOptions& options);

@@ -11,7 +11,9 @@
 #include "builder/fix/transaction.h"
 #include "builder/module/bundled.h"
 #include "doctor/base/exit_status.h"
+#include "doctor/base/files.h"
 #include "doctor/base/say.h"
+#include "doctor/probes/python/python.h"
 #include "doctor/report/progress.h"
 
 namespace scankit::cli {
@@ -136,6 +138,13 @@ fix::ExecuteRequest execute_request(const FixContext& context, const fix::PlanVi
   return request;
 }
 
+fix::TestRecord tested_before(const std::string& file, const std::string& python) {
+  tell(say("running the test {} before the change", file));
+  fix::TestRecord test{file, fix::run_test(python, file)};
+  tell(say("before the change it {}", declared::in_words(test.before)));
+  return test;
+}
+
 // Locks, builds, changes. A part that fails is undone by itself; independent parts stay.
 int act(const FixContext& context, const fix::PlanView& view, const compile::BuildRequest& request,
         const installer::Installer& installer, std::map<std::string, compile::BuiltModule> built) {
@@ -149,19 +158,24 @@ int act(const FixContext& context, const fix::PlanView& view, const compile::Bui
   if (!lock) return refuse(context, view, lock.error());
   build_parts(context, request, lock->descriptor(), parts, built);
   const fix::Interruption interruption;
+  std::optional<fix::TestRecord> test;
   if (std::ranges::any_of(parts, &fix::PartResult::kept)) {
     if (auto left = clear_what_is_left(state); !left) return refuse(context, view, left.error());
-    fix::execute_parts(context.host, state,
-                       execute_request(context, view, installer, built, lock->descriptor()), parts);
+    fix::ExecuteRequest wanted = execute_request(context, view, installer, built, lock->descriptor());
+    if (!context.test.empty()) wanted.test = &test.emplace(tested_before(context.test, view.python));
+    fix::execute_parts(context.host, state, std::move(wanted), parts);
   } else if (is_first) {
     std::move(*lock).leave_no_trace();
   }
   forget_wheels(parts);
-  return tell_results(context, view, parts);
+  return tell_results(context, view, parts, test);
 }
 
 // Finds the compilers, shows the plan, asks, and acts.
 int carry_out(const FixContext& context, fix::FixPlan plan, compile::BuildRequest request) {
+  // The test is about everything together, and so it decides about all of it.
+  if (!context.test.empty())
+    for (fix::RepairStep& step : plan.steps) step.part = 0;
   if (auto allowed = check_changes_allowed(context, plan); !allowed)
     return report_error("fix", allowed.error(), kExitFindings);
   auto completed = request_for_plan(context, plan, std::move(request));
@@ -198,6 +212,24 @@ Result<void> examine_local_package(const Host& host, const FixOptions& options, 
   return {};
 }
 
+// The file of --test; else the smoke test that the sources declare, whose path was checked when they were examined.
+Result<std::string> test_of(const Host& host, const FixOptions& options, const fix::PlanRequest& wanted) {
+  std::string test;
+  if (!options.test.empty()) {
+    SCANKIT_TRY(test, declared::own_test_file(host, "--test", options.test));
+  } else if (wanted.sources && wanted.sources->declared && !wanted.sources->declared->test_file.empty()) {
+    SCANKIT_TRY(test, host.realpath(path_join(wanted.sources->folder, wanted.sources->declared->test_file)));
+  }
+  if (test.empty()) return test;
+  // The directory too: its owner can put there what the test imports.
+  for (const std::string& path : {test, path_dirname(test)})
+    if (const auto foreign = probes::foreign_to_root(host, path))
+      return Error{Errc::PermissionDenied,
+                   message("the test would run code of user {} as root: {}", foreign->uid, foreign->path),
+                   message("run scankit as that user")};
+  return test;
+}
+
 }  // namespace
 
 int run_fix(const FixOptions& options) {
@@ -217,10 +249,13 @@ int run_fix(const FixOptions& options) {
   fix::PlanRequest wanted;
   if (const auto fits = examine_local_package(*host, options, *python, wanted); !fits)
     return report_error("fix", fits.error(), kExitFindings);
+  auto test = test_of(*host, options, wanted);
+  if (!test) return report_error("fix", test.error(), kExitFindings);
 
-  FixContext context{options, *host, {*python, {}}, {}, {}, *recovery == Recovery::Undone};
+  FixContext context{options, *host, {*python, {}}, {}, {}, "", *recovery == Recovery::Undone};
   if (!options.module.empty()) context.diagnosis.modules = {options.module};
   context.report = diagnose_environment(*host, context.diagnosis);
+  context.test = *std::move(test);
   context.gpus_here = context.report.snapshot.gpus;
   // --for: the plan is for that machine's GPUs.
   if (!options.for_machine.empty()) {

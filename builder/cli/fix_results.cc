@@ -48,6 +48,7 @@ fix::PlanView plan_view(const FixContext& context, const fix::FixPlan& plan,
   if (const auto ours = fix::modules_of(plan); !ours.empty()) view.proof += " --module " + ours.front();
   view.project = project;
   view.python = python;
+  view.test = context.test;
   view.restore = "scankit restore --python " + shell_quoted(python) +
                  (target.empty() ? "" : " --target " + shell_quoted(target));
   return view;
@@ -76,6 +77,15 @@ bool is_in_place(const Snapshot& snapshot, const fix::InstallTarget& place) {
 
 }  // namespace
 
+namespace {
+
+std::string validate_test_command(const FixContext& context) {
+  const std::string python = fix::interpreter_of(context.report.snapshot.python.value);
+  return "scankit validate --python " + shell_quoted(python) + " --test " + shell_quoted(context.test);
+}
+
+}  // namespace
+
 int explain_no_action(const FixContext& context, const fix::FixPlan& plan) {
   using Kind = fix::FixPlan::Kind;
   const FixOptions& options = context.options;
@@ -88,6 +98,8 @@ int explain_no_action(const FixContext& context, const fix::FixPlan& plan) {
                nothing ? say("nothing to do: {}", plan.why) : say("nothing was changed: {}", plan.why));
   if (nothing && is_in_place(context.report.snapshot, plan.place)) tell_how_to_reach(options, plan.place);
   for (const std::string& line : plan.advice) print_line(options, "  " + say("possible actions: {}", line));
+  if (!context.test.empty())
+    print_line(options, say("the test was not run; to run it: {}", validate_test_command(context)));
   const fix::PlanView view = plan_view(context, plan, {}, {}, "");
   if (nothing) return end_fix(context, view, kExitClean, {"nothing_to_do", plan.why, {}});
   if (cannot) return end_fix(context, view, kExitFindings, {"not_repairable", plan.why, {}});
@@ -169,10 +181,11 @@ int status_of(const fix::PartResult& part) {
 }  // namespace
 
 int tell_results(const FixContext& context, const fix::PlanView& view,
-                 const std::vector<fix::PartResult>& parts) {
+                 const std::vector<fix::PartResult>& parts, const std::optional<fix::TestRecord>& test) {
   const FixOptions& options = context.options;
   const bool any_kept = std::ranges::any_of(parts, &fix::PartResult::kept);
   fix::FixOutcome outcome{any_kept ? "repaired" : "failed", "", {}};
+  outcome.test = test;
   int status = kExitClean;
   for (const fix::PartResult& part : parts) {
     outcome.kept.push_back(part.kept());
@@ -193,6 +206,9 @@ int tell_results(const FixContext& context, const fix::PlanView& view,
     for (const std::string& line : outcome.still_broken) print_line(options, say("still broken: {}", line));
     if (!outcome.still_broken.empty()) status = kExitFindings;
   }
+  if (any_kept && test && test->after)
+    print_line(options, say("the test {} {}; before the change it {}", test->file,
+                            declared::in_words(*test->after), declared::in_words(test->before)));
   if (any_kept) tell_what_is_left(options, view);
   if (any_kept && status != kExitClean) outcome.state = "partly_repaired";
   const bool old_state = std::ranges::none_of(

@@ -39,6 +39,7 @@ struct FixContext {
   DiagnosisRequest diagnosis;          // asked again when everything is done
   Report report;                       // with --for: with the GPUs and the driver of that machine
   Probed<std::vector<Gpu>> gpus_here;  // of this machine: for these code can be tested
+  std::string test = {};               // the file of --test, or of scankit.module.yaml; "" for none
   bool undone_before = false;          // an interrupted fix was undone, as was agreed to
 };
 
@@ -93,6 +94,6 @@ int refuse(const FixContext& context, const fix::PlanView& view, const Error& er
 // The status is that of the first part that failed; after a signal it is 128 plus its number. The environment
 // counts as repaired only if the doctor, asked once more, agrees.
 int tell_results(const FixContext& context, const fix::PlanView& view,
-                 const std::vector<fix::PartResult>& parts);
+                 const std::vector<fix::PartResult>& parts, const std::optional<fix::TestRecord>& test);
 
 }  // namespace scankit::cli

@@ -239,6 +239,23 @@ Result<void> verify_packages(RunningPart& part, const ChangePackages& packages) 
                message("{} declares that they import", packages.declared->file)};
 }
 
+// The last word of a verification. Whatever the test said before, it must pass now; what it said is told with a failure.
+Result<void> verify_test(RunningPart& part) {
+  if (part.request.test == nullptr) return {};
+  TestRecord& test = *part.request.test;
+  const InstallTarget& place = part.plan.place;
+  if (!place.how_to_reach.empty()) {
+    const char* before = std::getenv("PYTHONPATH");
+    const std::string old = before == nullptr ? "" : before;
+    part.variables.push_back(set_here({"PYTHONPATH", place.site + (old.empty() ? "" : ":" + old), ""}));
+  }
+  part.progress.act(say("verifying: the test {}", test.file));
+  test.after = run_test(part.request.python, test.file);
+  if (test.after->state == declared::TestState::Passed) return {};
+  return Error{Errc::ToolFailed, message("the test {} {}", test.file, declared::in_words(*test.after)),
+               message("before the change it {}", declared::in_words(test.before))};
+}
+
 // A module of ours is proven by a call. For other steps the doctor must no longer find what the plan
 // repaired, and modules of earlier parts must still work.
 Result<void> verify_part(RunningPart& part) {
@@ -253,6 +270,7 @@ Result<void> verify_part(RunningPart& part) {
     for (const InstallBundled& ours : part.request.kept) SCANKIT_CHECK(verify_module(part, ours));
     SCANKIT_CHECK(still_wrong(part.plan.steps, part.request.diagnose()));
   }
+  SCANKIT_CHECK(verify_test(part));
   return Interruption::check();
 }
 

@@ -29,6 +29,7 @@ struct ExecuteRequest {
   int lock = -1;                     // its descriptor: an installer holds it too
   std::function<Report()> diagnose;  // as before the fix
   std::function<Snapshot()> facts;   // the same without an import
+  TestRecord* test = nullptr;        // must pass in the end; nullptr for none
 };
 // How far a part came. Preparation: staging, an installer, or a change failed. Verification: everything was
 // in place and did not work.
@@ -78,6 +79,9 @@ Result<void> verify_import(const std::string& python, const std::string& module,
 // without an error and have installed nothing. Errc::Conflict: something else is there.
 Result<void> verify_package(const std::string& python, const std::string& distribution,
                             const std::string& version, const std::vector<WheelModule>& modules);
+
+// Runs the file, its output to standard error, for at most ten minutes.
+declared::TestRun run_test(const std::string& python, const std::string& file);
 
 // Runs the statement, such as "from mamba_ssm import Mamba", in a fresh interpreter.
 Result<void> verify_statement(const std::string& python, const std::string& statement);

@@ -13,6 +13,7 @@
 #include "builder/fix/local_package.h"
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
+#include "doctor/declared/own_test.h"
 #include "doctor/model/finding.h"
 
 // A plan may have repairs that have nothing to do with each other. Each such part is a transaction of its
@@ -148,17 +149,26 @@ struct PlanView {
   std::string project;                          // the uv project that is told of it, or ""
   std::string restore;                          // the command that takes it back
   std::string python;
+  std::string test = {};  // the file that is run before and after, "" for none
 };
 
 std::string plan_text(const PlanView& view);
 
 // The answer of `scankit fix --json`. `state`: "planned", "repaired", "partly_repaired", "nothing_to_do",
 // "not_repairable", "inconclusive", "declined", "failed" (nothing was changed).
+//
+// The test of the user's, or of the package's maintainer, and how it ended before the change and after it.
+struct TestRecord {
+  std::string file;
+  declared::TestRun before = {};
+  std::optional<declared::TestRun> after = {};  // not run where the change failed before it
+};
 struct FixOutcome {
   std::string state, message;
   std::vector<std::string> notes;
   std::vector<bool> kept;                 // by part; empty where nothing was tried
   std::vector<std::string> still_broken;  // what the doctor finds afterwards
+  std::optional<TestRecord> test = {};
 };
 std::string plan_json(const PlanView& view, const FixOutcome& outcome);
 

@@ -39,6 +39,8 @@ class Text {
     if (!plan_.place.why.empty())
       pasted(say("place"), say("{}, so it is installed into {}", plan_.place.why, plan_.place.site));
     if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
+    if (!view_.test.empty())
+      pasted(say("test"), say("{}, before and after; it must pass in the end", view_.test));
     for (const std::string& part : view_.unproven) line(say("untested"), part);
     if (!view_.unproven.empty()) pasted(say("there"), view_.proof);
     for (const std::string& todo : plan_.advice) pasted(say("left"), say("to do by hand: {}", todo));
@@ -111,6 +113,10 @@ class Text {
     for (const std::string& statement : packages.statements) pasted(say("prove"), statement);
     if (!packages.modules.empty()) pasted(say("prove"), import_of(packages.modules));
     if (packages.declared) tell(*packages.declared);
+    if (packages.declared && !packages.build && !packages.declared->test_file.empty())
+      line(say("note"),
+           say("its smoke test {} is a file of its sources, and is not run; --test names one that is",
+               packages.declared->test_file));
   }
 
   // The variables are those of the file; where the user has set one, the command above shows which counts.
@@ -199,6 +205,14 @@ struct StepJson {
   }
 };
 
+Json test_json(const declared::TestRun& run) {
+  Json json{{"state", declared::word_of(run.state)}, {"by", run.by.empty() ? Json() : Json(run.by)}};
+  json["seconds"] = run.seconds;
+  json["why"] = run.why.empty() ? Json() : Json(run.why);
+  json["lines"] = run.lines;
+  return json;
+}
+
 }  // namespace
 
 std::string plan_text(const PlanView& view) { return Text(view).make(); }
@@ -220,6 +234,11 @@ std::string plan_json(const PlanView& view, const FixOutcome& outcome) {
     one["kept"] = step.part < outcome.kept.size() ? Json(bool(outcome.kept[step.part])) : Json();
     json["steps"].push_back(std::move(one));
   }
+  json["test"] = Json();
+  if (outcome.test)
+    json["test"] = {{"file", outcome.test->file},
+                    {"before", test_json(outcome.test->before)},
+                    {"after", outcome.test->after ? test_json(*outcome.test->after) : Json()}};
   json["advice"] = plan.advice;
   json["site"] = plan.place.site;
   json["still_broken"] = outcome.still_broken.empty() ? plan.unrepaired : outcome.still_broken;

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -293,6 +294,12 @@ Result<void> verify_package(const std::string& python, const std::string& distri
   const std::string why = kind == "failed" ? text : how_it_ended(*result);
   return Error{Errc::ToolFailed, message("`{}` failed after the installation: {}", import_of(modules), why),
                message("see `scankit doctor`")};
+}
+
+declared::TestRun run_test(const std::string& python, const std::string& file) {
+  return declared::run_own_test(python, file, std::chrono::minutes(10), [](std::string_view piece) {
+    std::fwrite(piece.data(), 1, piece.size(), stderr);
+  });
 }
 
 Result<void> verify_statement(const std::string& python, const std::string& statement) {

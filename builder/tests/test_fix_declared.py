@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scankit.module.yaml: what a package declares about its modules, and what `fix --from-source` and `fix --wheel` do with it."""
+import os
 import re
 import zipfile
 
@@ -110,3 +111,119 @@ def test_refused(here, work):  # noqa: F811
     (folder / "scankit.module.yaml").write_text(DECLARED.replace("my-ext", "another"))
     here.fix("--from-source", folder, "--yes").ends(5, "describes another, and the wheel is of my_ext").ends(5, "nothing was changed")
     untouched(here, before)
+
+
+# The smoke test -----------------------------------------------------------------------------------------------------------
+
+SMOKE = """\
+import torch
+import my_ext._C
+print("smoke says", my_ext._C.device())
+assert my_ext._C.device() == "EXPECTED", "another device than EXPECTED"
+"""
+
+
+def with_smoke_test(folder, expected):
+    declaring(folder, DECLARED + "test: {file: tests/smoke.py}\n")
+    (folder / "tests").mkdir()
+    (folder / "tests/smoke.py").write_text(SMOKE.replace("EXPECTED", expected))
+    return folder
+
+
+def test_smoke_test(here, work):  # noqa: F811
+    """It cannot import the module before, and passes after."""
+    folder = with_smoke_test(work / "src", "cuda")
+    before = here.everything()
+    here.fix("--from-source", folder, "--dry-run").ends(0, f"{folder}/tests/smoke.py, before and after")
+    untouched(here, before)
+    done = here.fix("--from-source", folder, "--yes", "--json").ends(0)
+    test = done.json["test"]
+    assert test["file"] == str(folder / "tests/smoke.py") and test["after"]["state"] == "passed", test
+    assert test["before"]["state"] == "failed" and "No module named 'my_ext'" in test["before"]["why"], test
+    assert test["after"]["lines"] == ["smoke says cuda"] and test["after"]["by"] == "python", test
+    assert "smoke says cuda" in done.err, done
+    again = here.fix("--from-source", folder, "--yes").ends(0)
+    assert re.search(r"smoke.py passed \(by python, [0-9.]+ s\); before the change it passed", again.out), again
+    here.restore().ends(0), here.restore().ends(0)
+    assert here.everything() == before
+
+
+def test_smoke_test_that_fails(here, work):  # noqa: F811
+    """Everything imports, and the maintainer's test fails: taken back, byte for byte. --test is put in its place."""
+    folder = with_smoke_test(work / "src", "cpu")
+    before = here.everything()
+    result = here.fix("--from-source", folder, "--yes", "--json").ends(6, "AssertionError: another device than cpu").ends(6, "nothing was changed")
+    assert re.search("before the change it failed .*No module named 'my_ext'", result.err), result
+    test = result.json["test"]
+    assert (test["before"]["state"], test["after"]["state"]) == ("failed", "failed"), test
+    assert "smoke says cuda" in test["after"]["lines"], test
+    assert here.everything() == before
+    assert not list((here.env.folder / ".scankit/wheels").glob("*/*")), "the wheel of an attempt that failed is left"
+    other = work / "another.py"
+    other.write_text("import my_ext\n")
+    here.fix("--from-source", folder, "--test", other, "--yes").ends(0, f"the test {other} passed")
+    installed = here.everything()
+    # A wheel of a release that passes its imports and fails the user's test, over one that works.
+    other.write_text('import my_ext\nassert my_ext.version == "1.0", my_ext.version\n')
+    second = wheel_of(sources(work / "second", "2.0"), work / "dist")
+    here.fix("--wheel", second, "--test", other, "--yes").ends(6, "AssertionError: 2.0").ends(6, "before the change it passed")
+    assert here.everything() == installed and here.runs(WORKS) == "1.0"
+
+
+@pytest.mark.ctest(labels="matrix;e2e")
+def test_tests_that_are_refused(here, work):  # noqa: F811
+    before = here.everything()
+    wheel = wheel_of(sources(work / "src"), work / "dist")
+    refused(here, 2, "No such file", "--wheel", wheel, "--test", work / "none.py")
+    refused(here, 2, "it is not a Python file", "--wheel", wheel, "--test", work / "src")
+    theirs = work / "theirs/smoke.py"
+    theirs.parent.mkdir()
+    theirs.write_text("")
+    if os.getuid() == 0:
+        os.chown(theirs, 12345, 12345)
+        refused(here, 1, "would run code of user 12345 as root", "--wheel", wheel, "--test", theirs)
+        os.chown(theirs, 0, 0), os.chown(theirs.parent, 12345, 12345)
+        refused(here, 1, "would run code of user 12345 as root", "--wheel", wheel, "--test", theirs)
+        os.chown(theirs.parent, 0, 0)
+    untouched(here, before)
+    # Nothing is broken: nothing is done, and the test is not run.
+    theirs.write_text("raise RuntimeError('it was run')\n")
+    idle = here.fix("--test", theirs, "--yes")
+    assert f"to run it: scankit validate --python {here.python} --test {theirs}" in idle.out and "it was run" not in idle.err, idle
+
+
+@pytest.mark.ctest(labels="matrix;e2e")
+def test_validate(here, work):  # noqa: F811
+    """`validate --test FILE`: one test in every format, by a script and by pytest."""
+    here.fix("--wheel", wheel_of(sources(work / "src"), work / "dist"), "--yes").ends(0)
+    test = work / "smoke.py"
+
+    def validated(status, text, *words):
+        test.write_text(text)
+        return here.scankit("validate", "--python", here.python, "--test", test, *words).ends(status)
+
+    good, bad = SMOKE.replace("EXPECTED", "cuda"), SMOKE.replace("EXPECTED", "cpu")
+    done = validated(0, good)
+    assert f"PASSED: the test {test}" in done.out and "smoke says cuda" in done.err, done
+    told = validated(6, bad, "--json").json
+    [case] = told["cases"]
+    assert (told["verdict"], told["mode"], case["state"], case["seconds"] > 0) == ("failed", "test", "failed", True), told
+    assert case["reasons"][0] == "AssertionError: another device than cpu" and "smoke says cuda" in case["reasons"], told
+    assert told["python"]["torch"], told
+    validated(6, bad, "--report", f"junit={work}/j.xml", "--report", f"markdown={work}/m.md")
+    assert "another device than cpu" in (work / "j.xml").read_text() and "another device than cpu" in (work / "m.md").read_text()
+    hung = validated(6, "import time\ntime.sleep(60)\n", "--timeout", "2", "--json").json
+    assert hung["cases"][0]["state"] == "hung", hung
+    crashed = validated(6, "import os\nos.abort()\n", "--json").json
+    assert crashed["cases"][0]["state"] == "crashed", crashed
+    # A fake pytest: whether one is installed in the environment does not matter then.
+    (here.site / "pytest").mkdir(exist_ok=True)
+    (here.site / "pytest/__init__.py").write_text("raise ImportError('not here')\n")
+    functions = "def test_it():\n    raise SystemExit(3)\n"
+    assert validated(4, functions, "--json").json["cases"][0]["state"] == "not_run"
+    (here.site / "pytest/__init__.py").write_text("")
+    (here.site / "pytest/__main__.py").write_text("import sys, runpy\nrunpy.run_path(sys.argv[-1])['test_it']()\n")
+    by_pytest = validated(4, functions)
+    assert "pytest ended with status 3" in by_pytest.out, by_pytest
+    passing = validated(0, "def test_it():\n    print('called')\n")
+    assert "the test was run by pytest" in passing.out and "called" in passing.err, passing

@@ -20,6 +20,9 @@ report::Document validation_document(const Validation& validation, int exit_stat
 // `validation` must outlive the views.
 report::Views validation_views(const Validation& validation, int exit_status);
 
+// Whether it is of a maintainer's own test (run_test_file()), which `module` then names.
+bool is_of_a_test(const Validation& validation);
+
 // "PASSED: the results of selective_scan_cuda are correct (quick, 8.2 s)".
 std::string verdict_line(const Validation& validation);
 

@@ -23,10 +23,12 @@ bool cannot_be_used(const Validation& v) {
 
 // A wrong result, or a process that was lost.
 std::string rule_of(const CaseResult& c) {
+  if (c.id == "own-test" && c.state == CaseState::Failed) return "test_failed";
   return c.state == CaseState::Failed ? "wrong_result" : c.state == CaseState::Hung ? "hung" : "crashed";
 }
 
 std::string title_of(const CaseResult& c) {
+  if (c.id == "own-test" && c.state == CaseState::Failed) return say("the test failed");
   if (c.state == CaseState::Failed) return say("a result is wrong");
   return c.state == CaseState::Hung ? say("a call did not return") : say("the process crashed");
 }

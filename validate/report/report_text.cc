@@ -35,6 +35,7 @@ std::string line(std::string label, const std::string& value, const std::string&
 std::string text_heading(const Validation& v) {
   const std::string versions =
       v.python_version.empty() ? "" : say("(Python {}, torch {})", v.python_version, v.torch_version);
+  if (is_of_a_test(v)) return line(say("test"), v.module, "") + line("python", v.python, versions);
   std::string text = line(say("module"), v.module, v.module_file) + line("python", v.python, versions);
   if (!v.gpu.empty()) text += line(say("gpu"), gpus_in_words(v), "");
   return text + line(say("seed"), std::to_string(v.seed), say("(repeat with --seed)"));
@@ -115,6 +116,8 @@ std::string device_option(const std::string& device) { return device.substr(0, d
 // The command that repeats one case. Cases outside of the list (the model, upstream's tests) cannot be
 // named by --case, so that their command repeats the whole run.
 std::string reproducer(const Validation& v, const CaseResult& c) {
+  if (is_of_a_test(v))
+    return "scankit validate --python " + shell_quoted(v.python) + " --test " + shell_quoted(v.module);
   const bool of_the_list = !c.id.starts_with("model-") && !c.id.starts_with("timed-") &&
                            !c.id.starts_with("compute-") && !c.id.starts_with("upstream-");
   return "scankit validate --python " + v.python + " --module " + v.module + " --seed " +
@@ -251,7 +254,16 @@ std::string failure_line(const Validation& v) {
 
 }  // namespace
 
+bool is_of_a_test(const Validation& v) { return v.mode == "test"; }
+
 std::string verdict_line(const Validation& v) {
+  if (is_of_a_test(v)) {
+    const std::string sentence = v.verdict == Verdict::Passed ? say("PASSED: the test {}", v.module)
+                                 : v.verdict == Verdict::Failed
+                                     ? say("FAILED: the test {}", v.module)
+                                     : say("INCONCLUSIVE: the test {} was not run", v.module);
+    return sentence + say(" ({:.1f} s)", v.seconds);
+  }
   const std::string sentence =
       v.verdict == Verdict::Passed   ? say("PASSED: the results of {} are correct", v.module)
       : v.verdict == Verdict::Failed ? failure_line(v)

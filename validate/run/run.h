@@ -113,6 +113,11 @@ Result<Validation> run_validation(const ValidateRequest& request);
 // The harness's fp64 results of `cases`, as its channel lines, for the test that compares the two oracles.
 Result<std::string> run_python_oracle(const std::string& python, const std::vector<Case>& cases);
 
+// A maintainer's own test as the one case of a validation, of mode "test": any file of pytest's, or a script. What it
+// prints goes to standard error where `shown`.
+Validation run_test_file(const std::string& python, const std::string& file, std::chrono::seconds limit,
+                         bool shown);
+
 // Small cases once more under NVIDIA's compute-sanitizer, each of its tools a case of its own among `seen`'s.
 // A note where it is not here.
 void run_sanitizer(const ValidateRequest& request, const std::string& script, Validation& seen);
