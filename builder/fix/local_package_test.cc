@@ -54,6 +54,29 @@ TEST_F(GivenPackage, KeepsWhatTheUserHasSet) {
   EXPECT_EQ(variables(), Variables{});
 }
 
+TEST_F(GivenPackage, TakesWhatItsMaintainerDeclares) {
+  declared::ModuleFile file;
+  file.variables = {{"MY_EXT_FORCE_BUILD", "TRUE"}, {"MAX_JOBS", "4"}, {"TORCH_CUDA_ARCH_LIST", "9.0+PTX"}};
+  const auto taken = [&](const Variables& chosen) {
+    Variables variables = chosen;
+    take_declared_variables(*make_real_host(), file, variables);
+    return variables;
+  };
+  ::unsetenv("MAX_JOBS");
+  ::setenv("TORCH_CUDA_ARCH_LIST", "12.0", 1);
+  EXPECT_EQ(taken({{"CUDA_HOME", "/cuda"}, {"MAX_JOBS", "10"}}),
+            (Variables{{"CUDA_HOME", "/cuda"}, {"MAX_JOBS", "4"}, {"MY_EXT_FORCE_BUILD", "TRUE"}}));
+  ::unsetenv("TORCH_CUDA_ARCH_LIST");
+  // Two compilers are all that memory allows here.
+  EXPECT_EQ(
+      taken({{"MAX_JOBS", "2"}, {"TORCH_CUDA_ARCH_LIST", "8.0"}}),
+      (Variables{{"MAX_JOBS", "2"}, {"MY_EXT_FORCE_BUILD", "TRUE"}, {"TORCH_CUDA_ARCH_LIST", "9.0+PTX"}}));
+  file.file = "/src/scankit.module.yaml";
+  file.distribution = "My_Ext";
+  EXPECT_TRUE(check_declared_name(file, "my-ext"));
+  EXPECT_FALSE(check_declared_name(file, "my-ext2"));
+}
+
 TEST_F(GivenPackage, KeepsTheSwitchesThatTheUserHasSet) {
   tools().arch_list = "9.0";
   tree().opt_in = "MAMBA_KEEP_CUDA_BUILD";

@@ -80,6 +80,9 @@ def test_wheel(here, work):  # noqa: F811
         here.fix("--wheel", wheel, "--dry-run").ends(0, f"{wheel}/{place}")
         here.fix("--wheel", wheel, "--yes").ends(6, "No module named 'of_nobody'")
         assert here.everything() == before
+    misspelled = packed(wheel_of(folder, work / "misspelled"), "my_ext/scankit.module.yaml", DECLARED.replace("modules:", "module:"))
+    said = here.scankit("doctor", "--python", here.python, "--so", misspelled).out
+    assert f'{misspelled}/my_ext/scankit.module.yaml:3:1: unknown field "module"; did you mean "modules"?' in said, said
     other = packed(wheel_of(folder, work / "other"), "my_ext/scankit.module.yaml", DECLARED.replace("distribution: my-ext", "distribution: torch"))
     refused(here, 1, "describes torch, and the wheel is of my_ext", "--wheel", other)
     (folder / "my_ext/ops.py").write_text("")

@@ -311,6 +311,17 @@ Result<std::optional<WheelText>> module_file_of_wheel(const std::string& path) {
   return std::optional(WheelText{found->name, std::move(text)});
 }
 
+Message module_file_problem(const Wheel& wheel) {
+  const auto member = module_file_of_wheel(wheel.path);
+  if (!member || !*member) return "";  // an archive that cannot be read is told by those who unpack it
+  const auto file =
+      declared::parse_module_file((*member)->text, path_join(wheel.path, printable((*member)->name)));
+  if (!file) return message("{}; {}", file.error().message, file.error().hint);
+  if (!wheel.name.empty() && normalized_name(file->distribution) != normalized_name(wheel.name))
+    return message("{} describes {}, and the wheel is of {}", file->file, file->distribution, wheel.name);
+  return "";
+}
+
 Result<void> unpack_whole_wheel(const std::string& path, const std::string& folder) {
   SCANKIT_TRY(Archive archive, open_archive(path));
   SCANKIT_TRY(const auto hashes, recorded_hashes(archive, path));
