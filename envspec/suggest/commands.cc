@@ -71,10 +71,19 @@ class CommandWriter {
     if (!set_.build->on_index) argv.push_back("--torch-backend=" + set_.build->backend());
     argv.push_back(torch());
     add(argv, request_.extra);
-    if (!set_.numpy.empty()) argv.push_back(set_.numpy);
+    add(argv, beside());
     for (const PackagePlan& plan : set_.packages)
       if (plan.how == How::Index) argv.push_back(plan.requirement());
     run(argv);
+  }
+
+  // Requirements that no metadata states.
+  Words beside() const {
+    Words all;
+    if (!set_.numpy.empty()) all.push_back(set_.numpy);
+    for (const PackagePlan& plan : set_.packages)
+      if (plan.release != nullptr) add(all, plan.release->beside);
+    return all;
   }
 
   // torch is named again, so that no dependency moves it.
@@ -95,7 +104,7 @@ class CommandWriter {
     argv.emplace_back("--no-build-isolation");
     add(argv, packages);
     argv.push_back(torch());
-    if (!set_.numpy.empty()) argv.push_back(set_.numpy);
+    add(argv, beside());
     run(argv);
   }
 

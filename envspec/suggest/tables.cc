@@ -59,6 +59,7 @@ PackageRelease read_package_release(const YAML::Node& row) {
   release.triton = text(row, "triton");
   release.keep_build = text(row, "keep_build");
   release.pins = list<std::string>(row, "pins");
+  release.beside = list<std::string>(row, "beside");
   release.built_for = list<unsigned>(row, "built_for");
   release.built_before_13 = list<unsigned>(row, "built_before_13");
   for (const auto& wheel : row["wheels"])

@@ -44,9 +44,10 @@ struct PublishedWheels {
 };
 struct PackageRelease {
   std::string version;
-  bool after_the_table = false;   // stands for releases newer than the rows; only for who demands one
-  std::string python, triton;     // ranges that its metadata requires; "" for any
-  std::vector<std::string> pins;  // further exact requirements that decide what can be installed
+  bool after_the_table = false;     // stands for releases newer than the rows; only for who demands one
+  std::string python, triton;       // ranges that its metadata requires; "" for any
+  std::vector<std::string> pins;    // further exact requirements that decide what can be installed
+  std::vector<std::string> beside;  // requirements that its metadata forgets, and its import needs
   std::string keep_build;  // the variable that asks for the CUDA module where it is left out by default
   Archs built_for, built_before_13;
   std::vector<PublishedWheels> wheels;

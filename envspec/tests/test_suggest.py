@@ -38,6 +38,12 @@ def test_described(suggest):
     assert "://" not in result.text, "a host is named"
 
 
+def test_what_no_metadata_states(suggest):
+    """torch 2.0 needs NumPy 1, mamba-ssm 2.2 a transformers before 5: both are said where torch is installed."""
+    result = suggest("--gpu", "sm_86", "--driver", "470.82.01", "--glibc", "2.31", "--python", "3.10", "--index-only", "--installer", "pip").ends(0)
+    result.has_line(r"    .venv/bin/python -m pip install torch==2\.0\.1 'numpy<2' 'transformers<5'$")
+
+
 def test_json(suggest):
     for words, status, verdict in ((HOPPER, 0, "fits"), (("--gpu", "sm_130"), 4, "unknown"),
                                    ((*HOPPER, "torch==2.8.*", "mamba-ssm==2.3.2.post1"), 1, "nothing-fits")):
