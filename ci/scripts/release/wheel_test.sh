@@ -53,7 +53,7 @@ works() { # WHAT ENV
 }
 
 version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' "$here/../../../CMakeLists.txt")
-check "the version stands in one place" test "$(basename "$wheel")" = "scankit-$version-py3-none-manylinux_2_17_x86_64.whl"
+check "the version stands in one place" test "$(basename "$wheel")" = "scankit-$version-py3-none-manylinux_2_17_x86_64${2:+.musllinux_1_1_x86_64}.whl"
 count=0
 while read -r python; do
   name=$("$python" -c 'import sys; print("CPython %d.%d" % sys.version_info[:2])')
