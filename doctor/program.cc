@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include "builder/cli/commands.h"
@@ -73,7 +74,20 @@ void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>&
          say("output language: en, an installed translation, or a .mo file [default: LANGUAGE, LC_ALL, "
              "LC_MESSAGES, LANG]"))
       ->type_name("LANGUAGE");
-  app.set_version_flag("-V,--version", std::string("scankit ") + kToolVersion, say("print the version"));
+  const auto as_json = std::make_shared<bool>(false);
+  app.add_flag("--json", *as_json,
+               say("with --version: also print commit, compiler, libraries and the date of the symbol index, "
+                   "as JSON"));
+  app.set_version_flag(
+      "-V,--version",
+      [as_json] {
+        if (!*as_json) return std::string("scankit ") + kToolVersion;
+        std::string document = version_json();
+        document.pop_back();  // CLI11 adds a newline
+        return document;
+      },
+      say("print the version"));
+  app.get_option("--json")->needs(app.get_option("--version"));
   app.require_subcommand(0, 1);
   note(app, {.examples = {"scankit run -- python train.py", "scankit doctor",
                           "scankit doctor --log build.log", "scankit fix", "scankit validate"},

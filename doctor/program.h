@@ -14,6 +14,9 @@ namespace scankit {
 // a command runs.
 void add_all_commands(CLI::App& app, int& exit_status, std::vector<std::string>& words);
 
+// What `scankit --version --json` prints: doctor/report/schema/version-1.json.
+std::string version_json();
+
 // Chooses the language, parses the command line and runs the chosen command; the exit status of the process.
 int run_scankit(int argc, char** argv);
 

@@ -139,6 +139,9 @@ class Makers:
     def selftest(self):
         return self.said(0, "selftest", "--json")
 
+    def version(self):
+        return self.said(0, "--version", "--json")
+
     def commands(self):
         return self.said(0, "man", "--json")
 

@@ -294,6 +294,7 @@ def test_validate(scankit, work, build):
 
 def test_answers(scankit, work, broken):
     has_all_of("selftest", scankit("selftest", "--json").ends(0).json)
+    has_all_of("version", scankit("--version", "--json").ends(0).json)
     has_all_of("doctors", scankit("doctor", "--json", "--from", V1 / "snapshot.json", "--from", V1 / "snapshot.json").ends(1).json)
     module = site_of(broken) / "selective_scan_cuda.abi3.so"
     has_all_of("matrix", scankit("doctor", "--so", module, "--torch", "2.11", "--json").json)

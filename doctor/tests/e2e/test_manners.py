@@ -4,10 +4,11 @@ import json
 import os
 import pty
 import re
+import subprocess
 
 import pytest
 
-from fixtures import MACHINES
+from fixtures import MACHINES, REPOSITORY
 
 pytestmark = pytest.mark.ctest(group="manners")
 
@@ -51,6 +52,16 @@ def test_version(run):
     result = run(0, "--version")
     assert run(0, "-V").out == result.out, "-V and --version differ"
     assert re.search(r"^scankit [0-9.]+.*$", result.out, re.MULTILINE), f"no version: {result!r}"
+    facts = json.loads(run(0, "--version --json").out)
+    assert run(0, "--json --version").out == run(0, "--version --json").out
+    assert result.out == f"scankit {facts['tool_version']}\n"
+    schema = json.loads((REPOSITORY / "doctor/report/schema/version-1.json").read_text())
+    assert facts["$schema"] == schema["$id"] and facts.keys() == schema["properties"].keys()
+    assert {"zlib", "re2", "glibc"} <= {one["name"] for one in facts["libraries"]}, facts
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
+    assert facts["commit"] == (head.stdout.strip() or None), "not the commit that was built"
+    result = run(2, "--json")
+    assert "--version" in result.err, result
 
 
 # As uv has it: the list is the answer, and it is no success.
