@@ -18,6 +18,10 @@ fail() {
 version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
 name=scankit-$version-linux-x86_64
 
+# Who commits after building has a program of another commit, of which make.sh rightly makes nothing.
+"$build/scankit" --version --json | grep -q "\"commit\": \"$(git -C "$here" rev-parse HEAD)\"" ||
+  { echo "SKIPPED: the program is of another commit than the sources; build it again" && exit 77; }
+
 # Everything that may differ between two builders differs.
 bash "$here/make.sh" --build "$build" --out "$work/one" --finished >/dev/null
 (

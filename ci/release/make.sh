@@ -56,6 +56,10 @@ cmake --install "$build" --prefix "$work/root" >/dev/null
 arch=$(bash "$here/runs_anywhere.sh" "$work/root") || exit 1
 name=scankit-$version-linux-$arch
 
+# The provenance may not name a commit that the program is not of.
+built=$("$work/root/bin/scankit" --version --json | sed -n 's/^ *"commit": "\([0-9a-f]*\)".*/\1/p')
+[ "$built" = "$commit" ] || die "$build/scankit is of commit ${built:-unknown}, the sources are at ${commit:-no commit}; leave out --finished, or build it again"
+
 # Everything is made in $work and moved when it is complete, so that no half of a release is ever in $out.
 mkdir "$work/made"
 python3 -B "$here/tarball.py" "$work/root" "$work/made/$name.tar.gz" "$name" LICENSE README.md
