@@ -24,6 +24,9 @@ from fetch_server import Folder, Server
 
 RELEASE = Path(sys.argv.pop(1)).resolve()
 SCRIPT = RELEASE / "install.sh"
+if not SCRIPT.exists():
+    print("SKIPPED: %s has no release: release.artifacts makes it" % RELEASE)
+    sys.exit(77)
 NAME = next(RELEASE.glob("scankit-*-linux-*.tar.gz")).name
 VERSION, ARCH = re.fullmatch(r"scankit-([0-9.]+)-linux-(\w+)\.tar\.gz", NAME).groups()
 OLD = "0.0.9"
