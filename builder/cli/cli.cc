@@ -182,17 +182,16 @@ void add_fix(CLI::App& app, int& exit_status, const MachineReader& read_machine)
   const auto options = std::make_shared<FixOptions>();
   options->read_machine = read_machine;
   CLI::App* command = app.add_subcommand("fix", say("repair what doctor finds broken, or change nothing"));
-  note(*command,
-       {.examples = {"scankit fix", "scankit fix --yes --package mamba-ssm",
-                     "scankit fix --wheel dist/my_ext-1.0-cp311-cp311-linux_x86_64.whl",
-                     "scankit fix --from-source ~/src/my-ext --dry-run", "scankit fix --test tests/smoke.py",
-                     "scankit fix --python .venv/bin/python --target ~/.scankit/modules"},
-        .statuses = {{kExitClean, say("repaired, or nothing to do")},
-                     {kExitFindings, say("not repaired")},
-                     {kExitUsage, say("usage error")},
-                     {kExitInconclusive, say("inconclusive")},
-                     {kExitBuildFailed, say("build or installation failed, nothing was changed")}},
-        .trailing = {}});
+  note(*command, {.examples = {"scankit fix", "scankit fix --yes --package mamba-ssm",
+                               "scankit fix --wheel dist/my_ext-1.0-cp311-cp311-linux_x86_64.whl",
+                               "scankit fix --from-source ~/src/my-ext --test tests/smoke.py",
+                               "scankit fix --python .venv/bin/python --target ~/.scankit/modules"},
+                  .statuses = {{kExitClean, say("repaired, or nothing to do")},
+                               {kExitFindings, say("not repaired")},
+                               {kExitUsage, say("usage error")},
+                               {kExitInconclusive, say("inconclusive")},
+                               {kExitBuildFailed, say("build or installation failed, nothing was changed")}},
+                  .trailing = {}});
   begin_group(*command, group_of_input());
   add_python(*command, options->python);
   command

@@ -4,7 +4,7 @@ import json
 
 import markdown as md
 
-FOLDERS = ("doctor/report/schema", "doctor/model/schema", "builder/schema", "envspec/schema", "ci/gate/schema", "ci/fleet/schema",
+FOLDERS = ("doctor/report/schema", "doctor/model/schema", "doctor/declared/schema", "builder/schema", "envspec/schema", "ci/gate/schema", "ci/fleet/schema",
            "validate/report/schema")
 
 
