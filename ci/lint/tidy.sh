@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tidy.sh BUILD [--all|--slice N/M|FILE...]: clang-tidy with the database of the build tree BUILD (configured with
 # CMAKE_EXPORT_COMPILE_COMMANDS). It costs seconds a file on two cores, so CI takes a slice that moves on with each commit:
-# the files that the last commit touched and every fortieth of the others.
+# the files that the last commit touched and every eightieth of the others.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1 which=${2:---slice}
@@ -33,7 +33,7 @@ case $which in
     turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
     files=$({
       git diff --name-only HEAD~1 2>/dev/null | grep -E '\.cc$' | grep -Fx "$known" || true
-      printf '%s\n' "$known" | awk -v turn="$turn" 'NR % 40 == turn % 40'
+      printf '%s\n' "$known" | awk -v turn="$turn" 'NR % 80 == turn % 80'
     } | sort -u)
     ;;
   *) shift && files=$(printf '%s\n' "$@") ;;
