@@ -36,7 +36,7 @@ ban 'what a finding follows from is decided in root_cause.cc, by root_cause.def'
 # An error and a fact are in no language until somebody reads them: who builds one with say() has chosen already.
 ban 'an Error holds a Message: message(), and who prints it translates' 'Errc::[A-Z][A-Za-z]*, say(_n)?\(' "${main_sources[@]}"
 ban 'facts are Messages, so no code has to switch the language while it collects them' '\bconst Speaking ' \
-  "${main_sources[@]}" ':!doctor/program.cc' ':!doctor/report/sinks.cc' ':!validate/cli.cc'
+  "${main_sources[@]}" ':!doctor/program.cc' ':!doctor/report/sinks.cc' ':!validate/command.cc'
 
 # Users sit behind mirrors: their own installer knows the index. A host in a file would be the wrong one.
 hosts='py''pi\.org|pythonhosted\.org|download\.pytorch\.org|deb\.deb''ian\.org|archive\.ubuntu\.com|conda\.ana''conda\.org|ngc\.nvidia\.com|developer\.download\.nvidia'
