@@ -83,9 +83,9 @@ void add_cases(CLI::App& command, Options& options) {
 }
 
 void add_test(CLI::App& command, Options& options) {
-  auto* test = command.add_option("--test", options.test,
-                                  say("run this Python file instead, of any package: by pytest if it is a "
-                                      "file of pytest's, else by itself"));
+  auto* test = command.add_option(
+      "--test", options.test,
+      say("run only this Python file, of any package, with pytest if it contains pytest tests"));
   test->type_name("FILE");
   for (const char* other : {"--module", "--against", "--upstream-tests", "--baseline", "--quick", "--full",
                             "--device", "--seed", "--case", "--deterministic", "--no-timing", "--list-cases"})

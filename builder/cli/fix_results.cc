@@ -75,10 +75,6 @@ bool is_in_place(const Snapshot& snapshot, const fix::InstallTarget& place) {
   });
 }
 
-}  // namespace
-
-namespace {
-
 std::string validate_test_command(const FixContext& context) {
   const std::string python = fix::interpreter_of(context.report.snapshot.python.value);
   return "scankit validate --python " + shell_quoted(python) + " --test " + shell_quoted(context.test);

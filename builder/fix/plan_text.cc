@@ -40,7 +40,7 @@ class Text {
       pasted(say("place"), say("{}, so it is installed into {}", plan_.place.why, plan_.place.site));
     if (!plan_.place.how_to_reach.empty()) pasted(say("then"), plan_.place.how_to_reach);
     if (!view_.test.empty())
-      pasted(say("test"), say("{}, before and after; it must pass in the end", view_.test));
+      pasted(say("test"), say("{}, before and after; undone if it does not pass afterwards", view_.test));
     for (const std::string& part : view_.unproven) line(say("untested"), part);
     if (!view_.unproven.empty()) pasted(say("there"), view_.proof);
     for (const std::string& todo : plan_.advice) pasted(say("left"), say("to do by hand: {}", todo));

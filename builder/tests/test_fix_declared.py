@@ -2,6 +2,7 @@
 """scankit.module.yaml: what a package declares about its modules, and what `fix --from-source` and `fix --wheel` do with it."""
 import os
 import re
+import shutil
 import zipfile
 
 import pytest
@@ -146,7 +147,7 @@ def test_smoke_test(here, work):  # noqa: F811
     assert test["after"]["lines"] == ["smoke says cuda"] and test["after"]["by"] == "python", test
     assert "smoke says cuda" in done.err, done
     again = here.fix("--from-source", folder, "--yes").ends(0)
-    assert re.search(r"smoke.py passed \(by python, [0-9.]+ s\); before the change it passed", again.out), again
+    assert re.search(r"smoke.py passed \(python, [0-9.]+ s\); before the change it passed", again.out), again
     here.restore().ends(0), here.restore().ends(0)
     assert here.everything() == before
 
@@ -219,14 +220,15 @@ def test_validate(here, work):  # noqa: F811
     assert hung["cases"][0]["state"] == "hung", hung
     crashed = validated(6, "import os\nos.abort()\n", "--json").json
     assert crashed["cases"][0]["state"] == "crashed", crashed
-    # A fake pytest: whether one is installed in the environment does not matter then.
-    (here.site / "pytest").mkdir(exist_ok=True)
+    # The environment has a real pytest; hidden by a package of its name, it cannot be imported.
+    (here.site / "pytest").mkdir()
     (here.site / "pytest/__init__.py").write_text("raise ImportError('not here')\n")
-    functions = "def test_it():\n    raise SystemExit(3)\n"
-    assert validated(4, functions, "--json").json["cases"][0]["state"] == "not_run"
-    (here.site / "pytest/__init__.py").write_text("")
-    (here.site / "pytest/__main__.py").write_text("import sys, runpy\nrunpy.run_path(sys.argv[-1])['test_it']()\n")
-    by_pytest = validated(4, functions)
-    assert "pytest ended with status 3" in by_pytest.out, by_pytest
-    passing = validated(0, "def test_it():\n    print('called')\n")
-    assert "the test was run by pytest" in passing.out and "called" in passing.err, passing
+    assert validated(4, "def test_it():\n    assert False\n", "--json").json["cases"][0]["state"] == "not_run"
+    shutil.rmtree(here.site / "pytest")
+    skips = "import pytest\n\n@pytest.mark.skip(reason='no GPU here')\ndef test_it():\n    assert False\n"
+    skipped = validated(4, skips)
+    assert "pytest ran no test in it: 1 skipped" in skipped.out, skipped
+    failing = validated(6, skips + "\ndef test_other():\n    assert 1 == 2\n", "--json").json["cases"][0]
+    assert failing["state"] == "failed", failing
+    passing = validated(0, skips + "\ndef test_other():\n    print('called')\n")
+    assert "run with pytest" in passing.out and "1 passed, 1 skipped" in passing.err, passing

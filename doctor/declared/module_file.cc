@@ -158,7 +158,7 @@ class Reader {
       const std::string path = "build.variables." + yaml::shown(key);
       if (!is_build_switch(key)) {
         Error error = wrong(node.keys[i], path, message("a file may not set this variable for a build"));
-        error.hint = message("allowed are {}", build_switches_in_words());
+        error.hint = message("allowed: {}", build_switches_in_words());
         return error;
       }
       SCANKIT_TRY(std::string value, yaml::text_of(name_, node.items[i], path, "TRUE"));

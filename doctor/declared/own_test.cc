@@ -2,6 +2,7 @@
 #include "doctor/declared/own_test.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "doctor/base/files.h"
@@ -26,24 +27,55 @@ std::vector<std::string> variables_of_test() {
   return kept;
 }
 
-// The end of what a test prints, from both streams as it comes.
+// The end of what a test prints, in whole lines: each stream comes in pieces, and a line of one may begin between two
+// pieces of a line of the other.
 class Tail {
  public:
-  void add(std::string_view piece) {
-    text_ += piece;
-    if (text_.size() > 2 * kKeptBytes) text_.erase(0, text_.size() - kKeptBytes);
+  enum Stream : std::uint8_t { Out, Err };
+  void add(Stream stream, std::string_view piece) {
+    std::string& begun = begun_[stream];
+    begun += piece;
+    const auto end = begun.rfind('\n');
+    if (end != std::string::npos) {
+      text_.append(begun, 0, end + 1);
+      begun.erase(0, end + 1);
+    }
+    for (std::string* kept : {&text_, &begun})
+      if (kept->size() > 2 * kKeptBytes) kept->erase(0, kept->size() - kKeptBytes);
   }
   std::vector<std::string> lines() const {
     std::vector<std::string> all;
-    for (const std::string_view line : lines_of(text_))
-      if (!trimmed(line).empty()) all.push_back(printable(line.substr(0, kLongestLine)));
+    for (const std::string& part : {text_, begun_[Out], begun_[Err]})
+      for (const std::string_view line : lines_of(part))
+        if (!trimmed(line).empty()) all.push_back(printable(line.substr(0, kLongestLine)));
     if (all.size() > kKeptLines) all.erase(all.begin(), all.end() - kKeptLines);
     return all;
   }
 
  private:
   std::string text_;
+  std::array<std::string, 2> begun_;  // what has no end of line yet
 };
+
+// pytest's command, with the one difference that a file whose tests were all skipped ends as one without a test does:
+// pytest calls both a success, and nothing was looked at. An expected failure (xfail) has run.
+constexpr const char* kPytest = R"(
+import sys
+import pytest
+class Ran:
+    any = False
+    def pytest_runtest_logreport(self, report):
+        self.any = self.any or (report.when == 'call' and (report.passed or hasattr(report, 'wasxfail')))
+ran = Ran()
+status = pytest.main(sys.argv[1:], plugins=[ran])
+sys.exit(5 if status == 0 and not ran.any else status)
+)";
+
+// "if __name__ == ...": the file calls its tests by itself. The word in a comment does not.
+bool runs_itself(std::string_view text) {
+  return std::ranges::any_of(lines_of(text),
+                             [](std::string_view line) { return line.starts_with("if __name__"); });
+}
 
 bool imports_pytest(const std::string& python) {
   ProcessRequest request;
@@ -66,7 +98,7 @@ void judge(const ProcessResult& ended, TestRun& run) {
     run.state = TestState::Crashed;
     run.why = say("it was killed by signal {} ({})", ended.signal, ::strsignal(ended.signal));
   } else if (by_pytest && ended.exit_code == kNoTests) {
-    run.why = say("pytest found no test in it");
+    run.why = say("pytest ran no test in it: {}", last.empty() ? say("it has none") : last);
   } else if (by_pytest && (ended.exit_code == kInternalError || ended.exit_code == kUsageError)) {
     run.why = say("pytest ended with status {}: {}", ended.exit_code, last);
   } else {
@@ -122,12 +154,11 @@ TestRun run_own_test(const std::string& python, const std::string& file, std::ch
     return run;
   }
   run.by = "python";
-  const bool runs_itself = text->find("__main__") != std::string::npos;
   if (is_pytest_file(path_basename(file), *text)) {
     if (imports_pytest(python)) {
       run.by = "pytest";
-    } else if (!runs_itself) {
-      run.why = say("its functions are called by pytest, and {} cannot import pytest", python);
+    } else if (!runs_itself(*text)) {
+      run.why = say("it contains pytest tests, and {} cannot import pytest: install pytest there", python);
       return run;
     }
   }
@@ -135,17 +166,21 @@ TestRun run_own_test(const std::string& python, const std::string& file, std::ch
   ProcessRequest request;
   request.argv = {python, "-B", "-u"};
   if (run.by == "pytest")
-    request.argv.insert(request.argv.end(), {"-m", "pytest", "-q", "-p", "no:cacheprovider"});
+    request.argv.insert(request.argv.end(), {"-c", kPytest, "-q", "-p", "no:cacheprovider"});
   request.argv.push_back(file);
   request.environment = variables_of_test();
   request.working_directory = path_dirname(file);
   request.timeout = limit;
   request.output_limit = 0;
   request.end_descendants = true;
-  request.on_out = request.on_err = [&](std::string_view piece) {
-    tail.add(piece);
-    if (on_output) on_output(piece);
+  const auto from = [&](Tail::Stream stream) {
+    return [&tail, &on_output, stream](std::string_view piece) {
+      tail.add(stream, piece);
+      if (on_output) on_output(piece);
+    };
   };
+  request.on_out = from(Tail::Out);
+  request.on_err = from(Tail::Err);
   const auto ended = run_process(request);
   run.lines = tail.lines();
   if (!ended) {
@@ -162,13 +197,13 @@ std::string in_words(const TestRun& run) {
     case TestState::NotRun:
       return say("was not run: {}", run.why);
     case TestState::Passed:
-      return say("passed (by {}, {:.1f} s)", run.by, run.seconds);
+      return say("passed ({}, {:.1f} s)", run.by, run.seconds);
     case TestState::Failed:
-      return say("failed (by {}, {:.1f} s): {}", run.by, run.seconds, run.why);
+      return say("failed ({}, {:.1f} s): {}", run.by, run.seconds, run.why);
     case TestState::Crashed:
-      return say("crashed (by {}, {:.1f} s): {}", run.by, run.seconds, run.why);
+      return say("crashed ({}, {:.1f} s): {}", run.by, run.seconds, run.why);
     case TestState::Hung:
-      return say("did not end (by {}): {}", run.by, run.why);
+      return say("timed out ({}): {}", run.by, run.why);
   }
   return "";
 }

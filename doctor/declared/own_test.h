@@ -13,7 +13,7 @@
 // A test of the maintainer's own: a Python file, run in the environment's interpreter as its user would run it.
 namespace scankit::declared {
 
-// NotRun: pytest is needed and cannot be imported, or found no test. An import error in the file is Failed.
+// NotRun: pytest is needed and cannot be imported, found no test, or skipped all of them. An import error in the file is Failed.
 enum class TestState : std::uint8_t { NotRun, Passed, Failed, Crashed, Hung };
 std::string_view word_of(TestState state);  // "not_run", "passed", ...; for programs
 
@@ -33,7 +33,7 @@ Result<std::string> own_test_file(const Host& host, const std::string& option, c
 TestRun run_own_test(const std::string& python, const std::string& file, std::chrono::seconds limit,
                      const std::function<void(std::string_view)>& on_output);
 
-// "passed (by pytest, 1.2 s)", "failed (by python, 0.1 s): AssertionError".
+// "passed (pytest, 1.2 s)", "failed (python, 0.1 s): AssertionError".
 std::string in_words(const TestRun& run);
 
 // By its name, test_*.py or *_test.py, or by functions and classes that only pytest calls.

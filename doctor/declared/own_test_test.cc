@@ -53,14 +53,19 @@ TEST_F(OwnTest, KeepsTheEndOfEndlessOutput) {
   EXPECT_EQ(done.lines.front(), "line 19980");
 }
 
+TEST_F(OwnTest, KeepsTheLinesOfBothStreamsWhole) {
+  const TestRun mixed =
+      run("printf 'one '; sleep 0.1; echo other >&2; sleep 0.1; echo line; printf end; exit 1");
+  EXPECT_EQ(mixed.lines, (std::vector<std::string>{"other", "one line", "end"}));
+}
+
 TEST_F(OwnTest, PytestFile) {
   const std::string text = "def test_one():\n    assert True\n";
   const TestRun by_pytest =
       run("case \"$*\" in *'import pytest') exit 0;; esac; echo \"$@\"; exit 1", "test_one.py", text);
   EXPECT_EQ(by_pytest.state, TestState::Failed);
   EXPECT_EQ(by_pytest.by, "pytest");
-  EXPECT_NE(seen_.find("-m pytest -q -p no:cacheprovider " + folder_.path() + "/test_one.py"),
-            std::string::npos)
+  EXPECT_NE(seen_.find("\n -q -p no:cacheprovider " + folder_.path() + "/test_one.py"), std::string::npos)
       << seen_;
   // No test was found: not a pass.
   EXPECT_EQ(run("case \"$*\" in *'import pytest') exit 0;; esac; exit 5", "test_one.py", text).state,
@@ -75,8 +80,35 @@ TEST_F(OwnTest, PytestFile) {
                              text + "if __name__ == \"__main__\":\n    test_one()\n");
   EXPECT_EQ(itself.state, TestState::Passed);
   EXPECT_EQ(itself.by, "python");
+  // A comment about it calls nothing.
+  EXPECT_EQ(run("case \"$*\" in *'import pytest') exit 1;; esac; echo called", "test_one.py",
+                "# no __main__\n" + text)
+                .state,
+            TestState::NotRun);
   EXPECT_TRUE(is_pytest_file("smoke.py", "import a\nclass TestA:\n"));
   EXPECT_FALSE(is_pytest_file("smoke.py", "import a\n    def test_inner(): pass\n"));
+}
+
+// By a real pytest: what it calls a success without having run a test is none.
+TEST_F(OwnTest, WhatRealPytestSkips) {
+  const std::string file = folder_.path() + "/test_real.py";
+  if (run_own_test("/usr/bin/python3", file, std::chrono::seconds(60), {}).state != TestState::NotRun ||
+      !write_file_atomically(file, "def test_a(): pass\n"))
+    FAIL() << "a missing file is no test";
+  const TestRun plain = run_own_test("/usr/bin/python3", file, std::chrono::seconds(60), {});
+  if (plain.why.find("cannot import pytest") != std::string::npos) GTEST_SKIP() << plain.why;
+  EXPECT_EQ(plain.state, TestState::Passed) << plain.why;
+  const auto state = [&](const std::string& text) {
+    EXPECT_TRUE(write_file_atomically(file, "import pytest\n" + text));
+    return run_own_test("/usr/bin/python3", file, std::chrono::seconds(60), {}).state;
+  };
+  const std::string skipped = "@pytest.mark.skip(reason='no GPU')\ndef test_a(): pass\n";
+  EXPECT_EQ(state(skipped), TestState::NotRun);
+  EXPECT_EQ(state("def test_a(): pytest.skip('no GPU')\n"), TestState::NotRun);
+  EXPECT_EQ(state(skipped + "def test_b(): pass\n"), TestState::Passed);
+  EXPECT_EQ(state("@pytest.mark.xfail\ndef test_a(): assert False\n"), TestState::Passed);
+  EXPECT_EQ(state(skipped + "def test_b(): assert False\n"), TestState::Failed);
+  EXPECT_EQ(state("import no_such_module_of_this_test\n"), TestState::Failed);
 }
 
 TEST_F(OwnTest, FileThatIsNone) {

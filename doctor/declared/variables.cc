@@ -58,7 +58,7 @@ bool is_switch_value(std::string_view value) {
 }
 
 std::string build_switches_in_words() {
-  return say("{}, and names that end with {}", listed(kNames), listed(kEndings));
+  return say("{}, and names that end in {}", listed(kNames), listed(kEndings));
 }
 
 }  // namespace scankit::declared

@@ -56,7 +56,7 @@ Validation run_test_file(const std::string& python, const std::string& file, std
     one.reasons.insert(one.reasons.end(), run.lines.begin(), run.lines.end());
   else
     for (const std::string& line : run.lines) validation.notes.push_back(line);
-  if (!run.by.empty()) validation.notes.push_back(say("the test was run by {}", run.by));
+  if (!run.by.empty()) validation.notes.push_back(say("run with {}", run.by));
   validation.seconds = run.seconds;
   validation.verdict = one.state == CaseState::Passed   ? Verdict::Passed
                        : one.state == CaseState::NotRun ? Verdict::Inconclusive
