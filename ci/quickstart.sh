@@ -62,6 +62,25 @@ step "packages"
 if [ -n "$given" ]; then bash ci/install-deps.sh --demo; else bash ci/install-deps.sh --quickstart; fi
 mkdir -p "$demo"
 
+# beside LOG COMMAND...: runs it in the background, in a process group of its own, which ends with this script.
+beside() {
+  set -m
+  "${@:2}" >"$1" 2>&1 </dev/null &
+  running=$!
+  set +m
+  trap 'kill -- "-$running" 2>/dev/null || true' EXIT
+}
+# rest_of TITLE LOG: waits for that; its exit status.
+rest_of() {
+  local code=0
+  live "$1" last_line "$2" wait "$running" || code=$?
+  trap - EXIT
+  return "$code"
+}
+# What the later steps need comes over the network while the compilers are busy. What is missing then, its step gets, or says
+# why it cannot.
+fetch_ahead() { fx_wheels && fx_headers_of_other_torch; }
+
 build() {
   cmake -S . -B "$demo/scankit" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSCANKIT_TESTS=OFF && cmake --build "$demo/scankit" --target scankit
 }
@@ -70,6 +89,7 @@ if [ -n "$given" ]; then
 else
   step "build scankit"
   rm -f "$demo/build.log"
+  beside "$demo/fetch.log" fetch_ahead
   live "  compiling" ninja_detail "$demo/build.log" logged "$demo/build.log" build || {
     tail -n 30 "$demo/build.log"
     stop "the build failed; all of its output is in ${demo#"$PWD"/}/build.log"
@@ -78,24 +98,25 @@ fi
 shown 0 "$scankit" --version
 
 step "a venv with torch $FX_TORCH"
+[ -n "$given" ] || rest_of "  downloading torch" "$demo/fetch.log" || true
 rm -rf "$demo/venv"
 fx_venv "$demo/venv"
 python=$demo/venv/bin/python
+# pip unpacks with one processor; the other one can compile the module of the next step.
+compile_modules() { bash doctor/tests/e2e/build_modules.sh "$demo/modules" other; }
+fx_headers_of_other_torch >/dev/null # a download, which shows its own progress
+beside "$demo/modules.log" compile_modules
 fx_install_torch "$demo/venv"
 shown 0 "$python" -c 'import torch; print("torch", torch.__version__)'
 
 step "a selective_scan_cuda that was compiled against torch $FX_OTHER_TORCH"
-MODULES=$demo/modules
-compile_modules() { bash doctor/tests/e2e/build_modules.sh "$MODULES" other; }
-fx_headers_of_other_torch >/dev/null # a download, which shows its own progress
-rm -f "$demo/modules.log"
-live "  compiling against torch $FX_OTHER_TORCH" no_detail - logged "$demo/modules.log" compile_modules || {
+rest_of "  compiling against torch $FX_OTHER_TORCH" "$demo/modules.log" || {
   tail -n 30 "$demo/modules.log"
   stop "the demo module was not compiled"
 }
 site=$(fx_site "$python")
 # As setuptools links a torch extension: without a RUNPATH, and undefined names are allowed.
-g++ -shared -o "$site/selective_scan_cuda$(fx_suffix "$python")" "$MODULES/binding-other.o" "$MODULES/scan-other.o" \
+g++ -shared -o "$site/selective_scan_cuda$(fx_suffix "$python")" "$demo/modules/binding-other.o" "$demo/modules/scan-other.o" \
   -L"$site/torch/lib" -lc10 -ltorch_cpu -ltorch -ltorch_python
 shown 1 "$python" -c 'import torch, selective_scan_cuda'
 says 'undefined symbol'
