@@ -240,15 +240,18 @@ std::vector<std::string> required_for_build(const Host& host, const std::string&
 // What a build without isolation needs and the environment lacks. setuptools makes wheels by itself from 70.1 on.
 std::vector<std::string> lacking(const Snapshot& snapshot, std::vector<std::string> needed) {
   const auto setuptools = Version::parse(installed_version(snapshot, "setuptools"));
+  const std::string usual = setuptools_for_torch(snapshot);
+  const bool lacks = lacks_setuptools_for_torch(snapshot), old = usual != "setuptools";
   if (std::ranges::find(needed, "setuptools", installer::required_name) == needed.end())
-    needed.emplace_back("setuptools");
-  if (setuptools && *setuptools < *Version::parse("70.1")) needed.emplace_back("wheel");
+    needed.push_back(usual);
+  if (old || (setuptools && *setuptools < *Version::parse("70.1"))) needed.emplace_back("wheel");
   std::vector<std::string> tools;
   for (const std::string& requirement : needed) {
     const std::string name = installer::required_name(requirement);
-    if (name != "torch" && installed_version(snapshot, name).empty() &&
-        std::ranges::find(tools, name, installer::required_name) == tools.end())
-      tools.push_back(requirement);
+    const bool missing =
+        name == "setuptools" ? lacks : name != "torch" && installed_version(snapshot, name).empty();
+    if (missing && std::ranges::find(tools, name, installer::required_name) == tools.end())
+      tools.push_back(name == "setuptools" && old ? usual : requirement);
   }
   return tools;
 }

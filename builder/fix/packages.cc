@@ -30,15 +30,12 @@ Error nobody_can(const installer::Installer& installer) {
 }
 
 // What a build without isolation needs and the environment lacks (the build-system table of these
-// packages' pyproject.toml). cpp_extension of torch before 2.3 takes `packaging` from pkg_resources, which
-// setuptools 70 dropped.
+// packages' pyproject.toml).
 std::vector<std::string> missing_build_tools(const Snapshot& snapshot) {
   std::vector<std::string> missing;
-  const auto torch = Version::parse(snapshot.torch.value.version);
-  const bool old = torch && *torch < *Version::parse("2.3");
-  for (const char* tool : {"setuptools", "wheel", "packaging"})
-    if (installed_version(snapshot, tool).empty())
-      missing.emplace_back(old && std::string_view(tool) == "setuptools" ? "setuptools<70" : tool);
+  if (lacks_setuptools_for_torch(snapshot)) missing.push_back(setuptools_for_torch(snapshot));
+  for (const char* tool : {"wheel", "packaging"})
+    if (installed_version(snapshot, tool).empty()) missing.emplace_back(tool);
   return missing;
 }
 
@@ -162,6 +159,24 @@ const ModelPackage* model_package(const std::string& requirement) {
 std::string installed_version(const Snapshot& snapshot, const std::string& name) {
   const Distribution* known = installed(snapshot, name);
   return known == nullptr ? "" : known->version.empty() ? "?" : known->version;
+}
+
+namespace {
+
+bool takes_packaging_from_setuptools(const Snapshot& snapshot) {
+  const auto torch = Version::parse(snapshot.torch.value.version);
+  return torch && *torch < *Version::parse("2.3");
+}
+
+}  // namespace
+
+std::string setuptools_for_torch(const Snapshot& snapshot) {
+  return takes_packaging_from_setuptools(snapshot) ? "setuptools<70" : "setuptools";
+}
+
+bool lacks_setuptools_for_torch(const Snapshot& snapshot) {
+  const auto installed = Version::parse(installed_version(snapshot, "setuptools"));
+  return !installed || (takes_packaging_from_setuptools(snapshot) && !(*installed < *Version::parse("70")));
 }
 
 Result<ChangePackages> change_packages(const Host& host, const Snapshot& snapshot,

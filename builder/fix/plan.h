@@ -199,6 +199,11 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
 
 // "?" if the distribution is installed and its version is not known.
 std::string installed_version(const Snapshot& snapshot, const std::string& name);  // "" where it is not
+// The setuptools with which extensions are built against the installed torch: "setuptools", or "setuptools<70", since
+// cpp_extension of torch before 2.3 takes `packaging` from pkg_resources, which setuptools 70 dropped.
+std::string setuptools_for_torch(const Snapshot& snapshot);
+// Whether a build finds no such setuptools in the environment.
+bool lacks_setuptools_for_torch(const Snapshot& snapshot);
 
 // What a plan is made from.
 struct PlanInput {

@@ -242,6 +242,24 @@ TEST(Plan, ToolsOfABuildGoNowhereNearTheEnvironment) {
     EXPECT_FALSE(variable.starts_with("PYTHONPATH=")) << "what is in the tools' folder is not installed";
 }
 
+// cpp_extension of torch before 2.3 imports what setuptools 70 took out.
+TEST(Plan, AnOldTorchIsBuiltAgainstWithAnOldSetuptools) {
+  Report report = with_pip(report_of({}));
+  const auto tools_with = [&](const std::string& torch, const std::string& setuptools) {
+    report.snapshot.torch = Probed<Torch>::of({.version = torch});
+    report.snapshot.distributions.value = {{.name = "setuptools", .version = setuptools},
+                                           {.name = "wheel", .version = "0.46.1"},
+                                           {.name = "packaging", .version = "25.0"}};
+    const FixPlan plan = plan_of(report, {.packages = {"mamba-ssm==2.2.2"}});
+    const auto& argv = std::get<ChangePackages>(plan.steps[0].what).commands[0].argv;
+    return std::ranges::find(argv, "--target") == argv.end() ? "" : argv.back();
+  };
+  EXPECT_EQ(tools_with("2.0.1", "83.0.0"), "setuptools<70");
+  EXPECT_EQ(tools_with("2.2.2", "70.0.0"), "setuptools<70");
+  EXPECT_EQ(tools_with("2.0.1", "69.5.1"), "");
+  EXPECT_EQ(tools_with("2.3.0", "83.0.0"), "");
+}
+
 // my-ext, installed from `url`, and broken.
 struct LocalPackage {
   LocalPackage(const std::string& url, bool editable = false) {
