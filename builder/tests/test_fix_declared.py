@@ -92,6 +92,28 @@ def test_wheel(here, work):  # noqa: F811
     assert here.runs(WORKS) == "1.0"
 
 
+def test_doctor_of_the_installed_package(here, work):  # noqa: F811
+    """doctor examines what an installed package declares, misses a declared module, and prints the declared switches."""
+    folder = declaring(work / "src")
+    wheel = packed(wheel_of(folder, work / "wheel"), "my_ext/scankit.module.yaml", DECLARED)
+    here.fix("--wheel", wheel, "--yes").ends(0)
+    here.scankit("doctor", "--python", here.python).ends(0, "my_ext/_C")
+    (here.site / "my_ext-1.0.dist-info/direct_url.json").unlink()  # as an index installs it: its sources can be had again
+    [module] = here.site.glob("my_ext/_C*.so")
+    whole = module.read_bytes()
+    module.unlink()
+    absent = here.scankit("doctor", "--python", here.python).ends(1)
+    assert "my-ext declares the module my_ext._C in" in absent.out, absent
+    assert "MY_EXT_FORCE_BUILD=TRUE MAX_JOBS=1" in absent.out.replace("'", ""), absent
+    module.write_bytes(whole[:len(whole) // 8])
+    cut = here.scankit("doctor", "--python", here.python).ends(1, "corrupt_binary")
+    assert "MY_EXT_FORCE_BUILD=TRUE" in cut.out, cut
+    older = (here.site / "my_ext/scankit.module.yaml")
+    older.write_text(DECLARED.replace("1.13", "99"))
+    assert "torch>=99" in here.scankit("doctor", "--python", here.python).out
+    module.write_bytes(whole)
+
+
 @pytest.mark.ctest(labels="matrix;e2e")
 def test_refused(here, work):  # noqa: F811
     """In one line, before anything of the package is run."""

@@ -15,7 +15,8 @@ namespace {
 Message nothing_needs_them(const Snapshot& snapshot) {
   std::vector<std::string> absent;
   for (const std::string& module : snapshot.modules) {
-    const bool needed = !needing_importers(snapshot, module).empty() || was_asked_for(snapshot, module);
+    const bool needed = !needing_importers(snapshot, module).empty() || was_asked_for(snapshot, module) ||
+                        declaring_package(snapshot, module) != nullptr;
     if (needed || selected_copy(snapshot, module)) return "";
     absent.push_back(module);
   }
@@ -82,6 +83,21 @@ void explain_by_release(const Snapshot& snapshot, const PackageBuild& build, Fin
                             finding.summary);
 }
 
+// A package that declares the module was installed without it: a build that left it out, or a wheel for another machine.
+void explain_by_declaration(const Snapshot& snapshot, const DeclaredPackage& package, Finding& finding) {
+  const std::string pointer = "/declared/" + std::to_string(&package - snapshot.declared.data());
+  const auto at = std::ranges::find(package.modules, finding.module) - package.modules.begin();
+  finding.subject = package.distribution;
+  finding.summary = message("{} declares the module {} in {}, but no file of it is on this Python's path",
+                            package.distribution, finding.module, package.file);
+  finding.evidence = {{pointer + "/modules/" + std::to_string(at), finding.module},
+                      {pointer + "/file", package.file}};
+  const Distribution* distribution = find_distribution(snapshot.distributions.value, package.distribution);
+  if (distribution == nullptr) return;
+  if (auto rebuilds = rebuilds_of(snapshot, *distribution); !rebuilds.empty())
+    finding.fixes = std::move(rebuilds);
+}
+
 // The finding for a module without a usable file. It is an error if an installed package or the user
 // wants it, and a note if only files of the current directory do.
 Finding absence(const Snapshot& snapshot, const std::string& module,
@@ -93,7 +109,7 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
       .summary = importers.empty()
                      ? message("{} was requested, but no file of it is on this Python's path", module)
                      : message("no file of {} is on this Python's path", module)};
-  if (importers.empty()) {
+  if (importers.empty() && was_asked_for(snapshot, module)) {
     const auto& asked = snapshot.modules_asked;
     const auto at = std::ranges::find(asked, module) - asked.begin();
     finding.evidence.push_back({"/modules_asked/" + std::to_string(at), module});
@@ -113,6 +129,8 @@ Finding absence(const Snapshot& snapshot, const std::string& module,
     finding.summary =
         message("{}; no installed package needs it, only files in the current directory do", finding.summary);
   }
+  const DeclaredPackage* declared = declaring_package(snapshot, module);
+  if (importers.empty() && declared != nullptr) explain_by_declaration(snapshot, *declared, finding);
   if (const PackageBuild* build = build_without(snapshot, module, importers))
     explain_by_release(snapshot, *build, finding);
   return finding;
@@ -135,7 +153,8 @@ CheckResult module_present(const Snapshot& snapshot) {
     if (asked_package(snapshot, module) != nullptr || module == "mamba_ssm" || module == "causal_conv1d")
       continue;
     const auto importers = needing_importers(snapshot, module);
-    if (importers.empty() && !was_asked_for(snapshot, module))
+    const bool declared = declaring_package(snapshot, module) != nullptr;
+    if (importers.empty() && !was_asked_for(snapshot, module) && !declared)
       continue;  // installed or not, nobody misses it
     bool on_the_path = false;
     std::vector<Evidence> elsewhere, links;
@@ -148,7 +167,7 @@ CheckResult module_present(const Snapshot& snapshot) {
       if (copy->sys_path_index < 0) elsewhere.push_back(copy.at("path", copy->path));
     }
     if (on_the_path) continue;
-    if (importers.empty() && names_a_distribution(snapshot, module)) {
+    if (importers.empty() && !declared && names_a_distribution(snapshot, module)) {
       result.unknown.push_back(message(
           "no compiled file of {} is on this Python's path, but a distribution with that name is installed: "
           "only an import can tell",

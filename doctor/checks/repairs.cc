@@ -5,6 +5,7 @@
 #include <array>
 
 #include "doctor/base/text.h"
+#include "doctor/base/version.h"
 #include "doctor/checks/snapshot_queries.h"
 
 namespace scankit::checks {
@@ -44,28 +45,69 @@ constexpr std::array kForce{Force{"mamba-ssm", "MAMBA_FORCE_BUILD"},
                             Force{"causal-conv1d", "CAUSAL_CONV1D_FORCE_BUILD"},
                             Force{"flash-attn", "FLASH_ATTENTION_FORCE_BUILD"}};
 
+void put(std::vector<std::pair<std::string, std::string>>& environment, const std::string& name,
+         const std::string& value) {
+  const auto same = [&](const auto& each) { return each.first == name; };
+  if (std::ranges::none_of(environment, same)) environment.emplace_back(name, value);
+}
+
+// What a set-up script has to be told: what the finding asks for, then the maintainer's own words, then what is known of it.
+void add_switches(const Snapshot& snapshot, const Distribution& distribution, const DeclaredPackage* declared,
+                  std::vector<std::pair<std::string, std::string>>& environment) {
+  if (declared != nullptr)
+    for (const std::string& variable : declared->variables) {
+      const auto equals = variable.find('=');
+      if (equals != std::string::npos)
+        put(environment, variable.substr(0, equals), variable.substr(equals + 1));
+    }
+  const std::string name = normalized_name(distribution.name);
+  for (const Force& force : kForce)
+    if (name == force.distribution) put(environment, std::string(force.variable), "TRUE");
+  // A release that builds its module only on request would be built without it.
+  for (const PackageBuild& build : snapshot.packages.value.builds)
+    if (!build.opt_in.empty() && normalized_name(build.distribution) == name)
+      put(environment, build.opt_in, "TRUE");
+}
+
+const DeclaredPackage* declared_of(const Snapshot& snapshot, const Distribution& distribution) {
+  const auto found = std::ranges::find_if(snapshot.declared, [&](const DeclaredPackage& package) {
+    return package.problem.empty() &&
+           normalized_name(package.distribution) == normalized_name(distribution.name);
+  });
+  return found == snapshot.declared.end() ? nullptr : &*found;
+}
+
 }  // namespace
+
+std::vector<Fix> rebuilds_of(const Snapshot& snapshot, const Distribution& distribution,
+                             std::vector<std::pair<std::string, std::string>> environment) {
+  // conda builds nothing from source, and pip in its place would leave conda's records wrong. An egg or a
+  // directory without a version cannot be requested from an index.
+  if (!distribution.conda_channel.empty() || (distribution.version.empty() && distribution.project.empty()))
+    return {};
+  std::vector<Fix> fixes;
+  const DeclaredPackage* declared = declared_of(snapshot, distribution);
+  const auto torch = Version::parse(snapshot.torch.value.version);
+  const auto least = declared != nullptr ? Version::parse(declared->least_torch) : std::nullopt;
+  if (torch && least && *torch < *least)
+    fixes.push_back(InstallPackages{{"torch>=" + declared->least_torch}});
+  add_switches(snapshot, distribution, declared, environment);
+  fixes.push_back(RebuildPackage{distribution.name, distribution.version,
+                                 distribution.editable ? distribution.project : "", std::move(environment),
+                                 declared != nullptr && declared->isolated});
+  return fixes;
+}
 
 std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise,
                                std::vector<std::pair<std::string, std::string>> environment) {
   std::vector<Fix> fixes = module_fixes(snapshot, copy->module, otherwise);
   const Distribution* distribution = find_distribution(snapshot.distributions.value, copy->distribution);
-  const bool shipped = std::holds_alternative<InstallModule>(fixes.front());
-  // conda builds nothing from source, and pip in its place would leave conda's records wrong. An egg or a
-  // directory without a version cannot be requested from an index.
-  if (distribution && !distribution->conda_channel.empty()) return fixes;
-  if (!distribution || (distribution->version.empty() && distribution->project.empty())) return fixes;
-  for (const Force& force : kForce)
-    if (normalized_name(distribution->name) == force.distribution)
-      environment.emplace_back(force.variable, "TRUE");
-  // A release that builds its module only on request would be built without it.
-  for (const PackageBuild& build : snapshot.packages.value.builds)
-    if (!build.opt_in.empty() && normalized_name(build.distribution) == normalized_name(distribution->name))
-      environment.emplace_back(build.opt_in, "TRUE");
-  RebuildPackage rebuild{distribution->name, distribution->version,
-                         distribution->editable ? distribution->project : "", std::move(environment)};
-  if (!shipped) fixes.clear();
-  fixes.push_back(std::move(rebuild));
+  if (distribution == nullptr) return fixes;
+  std::vector<Fix> rebuilds = rebuilds_of(snapshot, *distribution, std::move(environment));
+  if (rebuilds.empty()) return fixes;
+  if (!std::holds_alternative<InstallModule>(fixes.front())) fixes.clear();
+  fixes.insert(fixes.end(), std::make_move_iterator(rebuilds.begin()),
+               std::make_move_iterator(rebuilds.end()));
   return fixes;
 }
 

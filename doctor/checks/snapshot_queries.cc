@@ -171,6 +171,13 @@ bool was_asked_for(const Snapshot& snapshot, const std::string& module) {
   return std::ranges::find(snapshot.modules_asked, module) != snapshot.modules_asked.end();
 }
 
+const DeclaredPackage* declaring_package(const Snapshot& snapshot, const std::string& module) {
+  const auto found = std::ranges::find_if(snapshot.declared, [&](const DeclaredPackage& package) {
+    return std::ranges::find(package.modules, module) != package.modules.end();
+  });
+  return found == snapshot.declared.end() ? nullptr : &*found;
+}
+
 bool is_bundled_module(std::string_view module) {
   return std::ranges::find(kShipped, module) != kShipped.end();
 }

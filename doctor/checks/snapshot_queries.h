@@ -62,6 +62,9 @@ bool was_asked_for(const Snapshot& snapshot, const std::string& module);
 // The package of Python files that the user has named; nullptr if the name is not one.
 const AskedPackage* asked_package(const Snapshot& snapshot, const std::string& module);
 
+// The installed package whose scankit.module.yaml declares this module, or nullptr.
+const DeclaredPackage* declaring_package(const Snapshot& snapshot, const std::string& module);
+
 bool is_bundled_module(std::string_view module);  // scankit carries a module of that name
 // The repairs of a module whose file is useless here: scankit's own module if it works here, else
 // `otherwise` as advice.
@@ -72,6 +75,10 @@ std::vector<Fix> module_fixes(const Snapshot& snapshot, const std::string& modul
 // `otherwise` is used if the file belongs to no distribution.
 std::vector<Fix> rebuild_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise,
                                std::vector<std::pair<std::string, std::string>> environment = {});
+// A distribution built again from its sources: with the switches that its maintainer declares, or after torch where the
+// installed one is older than declared. Empty where nobody could: conda's, or one without a version and sources.
+std::vector<Fix> rebuilds_of(const Snapshot& snapshot, const Distribution& distribution,
+                             std::vector<std::pair<std::string, std::string>> environment = {});
 // The same for a file that is not what its distribution installed: if it came as a binary (conda),
 // reinstalling the same release restores it.
 std::vector<Fix> restore_fixes(const Snapshot& snapshot, const Copy& copy, const Message& otherwise);

@@ -102,6 +102,16 @@ struct Distribution {
       project;  // editable: the source folder, from direct_url.json, the .pth line or the finder's mapping
   std::string conda_channel;  // "" unless conda-meta knows it
 };
+// What the maintainer of an installed package declares in its scankit.module.yaml: a stranger's words, which
+// doctor/declared has checked.
+struct DeclaredPackage {
+  std::string distribution, file;
+  std::vector<std::string> modules;    // compiled: "my_ext._C"
+  std::vector<std::string> variables;  // of a build from its sources: "MY_EXT_FORCE_BUILD=TRUE"
+  std::string least_torch;             // "2.4"; "" for any
+  bool isolated = false;               // it builds without the installed torch
+  Message problem;                     // why nothing was taken from the file; "" otherwise
+};
 struct Python {
   std::string requested, executable;  // as the user named it; the interpreter's file with all links resolved
   std::string version, implementation;          // "3.11.7", "cpython"
@@ -288,6 +298,7 @@ struct Snapshot {
   Probed<std::vector<Compiler>> compilers;
   Probed<Python> python;
   Probed<std::vector<Distribution>> distributions;
+  std::vector<DeclaredPackage> declared;  // of those distributions that have such a file
   Probed<Torch> torch;
   Probed<std::vector<Extension>> extensions;
   std::vector<BuiltFor>

@@ -59,6 +59,7 @@ SCANKIT_FIELDS(Toolkit, root, nvcc, version)
 SCANKIT_FIELDS(Compiler, path, kind, version)
 SCANKIT_FIELDS(PathEntry, path, origin, exists)
 SCANKIT_FIELDS(Distribution, name, version, path, installer, editable, project, conda_channel)
+SCANKIT_FIELDS(DeclaredPackage, distribution, file, modules, variables, least_torch, isolated, problem)
 SCANKIT_FIELDS(Python, requested, executable, version, implementation, soabi, extension_suffixes, prefix,
                base_prefix, kind, free_threaded, has_pip, externally_managed, user_site_enabled, sys_path,
                pth_code_lines, editable_finders)
@@ -142,9 +143,9 @@ SCANKIT_FIELDS(BuildTools, cuda_home, cuda_home_from, nvcc, nvcc_version, nvcc_a
 SCANKIT_FIELDS(BrokenEnvironment, origin, path, reason, repair, command)
 SCANKIT_FIELDS(Snapshot, schema, tool_version, target_root, described, named_files, read_from, wheels,
                modules, modules_asked, packages_asked, environment, broken_environment, os, libc, libstdcxx,
-               cpu, memory, disk, driver, gpus, toolkits, compilers, python, distributions, torch, extensions,
-               built_for, importers, observations, sources, build_tools, log, command, audit, reachable,
-               exports, packages, repairs, missing_requirements, package_importers, project)
+               cpu, memory, disk, driver, gpus, toolkits, compilers, python, distributions, declared, torch,
+               extensions, built_for, importers, observations, sources, build_tools, log, command, audit,
+               reachable, exports, packages, repairs, missing_requirements, package_importers, project)
 
 namespace {
 using Json = nlohmann::json;

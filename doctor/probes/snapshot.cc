@@ -98,6 +98,23 @@ void probe_machine(const Host& host, const SnapshotRequest& request, Snapshot& s
   snapshot.compilers = probe_compilers(host);
 }
 
+// The modules that installed packages declare are examined unless the user named others; of a package that the user named,
+// its modules are examined too.
+void add_declared_modules(const SnapshotRequest& request, Snapshot& snapshot) {
+  if (request.named != nullptr) return;
+  const auto named = [&](const std::string& distribution) {
+    return std::ranges::any_of(request.modules, [&](const std::string& name) {
+      return normalized_name(name) == normalized_name(distribution);
+    });
+  };
+  for (const DeclaredPackage& package : snapshot.declared) {
+    if (!request.modules.empty() && !named(package.distribution)) continue;
+    for (const std::string& module : package.modules)
+      if (std::ranges::find(snapshot.modules, module) == snapshot.modules.end())
+        snapshot.modules.push_back(module);
+  }
+}
+
 // Facts about one Python environment. Without a usable Python the dependent facts stay NotRun and repeat its
 // reason, so that no check takes "not looked at" for "absent".
 void probe_environment(const Host& host, const SnapshotRequest& request, Snapshot& snapshot) {
@@ -112,6 +129,8 @@ void probe_environment(const Host& host, const SnapshotRequest& request, Snapsho
   const Python& python = snapshot.python.value;
   snapshot.disk = probe_disk(host, python.prefix);
   snapshot.distributions = probe_distributions(host, python);
+  snapshot.declared = probe_declared(host, snapshot.distributions.value);
+  add_declared_modules(request, snapshot);
   snapshot.torch = probe_torch(host, python, snapshot.distributions.value);
   snapshot.reachable = probe_reachable(host, snapshot);
   if (request.with_exports) snapshot.exports = probe_exports(host, snapshot);

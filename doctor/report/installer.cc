@@ -162,7 +162,7 @@ std::string install_command(const InstallPackages& fix, const Snapshot& snapshot
   return by.words + " --force-reinstall --no-deps" + wanted + " && " + by.words + wanted;
 }
 
-// --no-build-isolation, because an isolated build would use a torch of its own. --no-deps, because torch
+// --no-build-isolation, because an isolated build would use a torch of its own; its maintainer may declare that it needs none. --no-deps, because torch
 // would be replaced otherwise. Caches are switched off, because they would return the same file.
 std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot) {
   const Installer by = installer(snapshot);
@@ -170,7 +170,7 @@ std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot)
   if (!by.exists() || !who_can_rebuild(fix, snapshot).empty()) return "";
   std::string command;
   for (const auto& [name, value] : fix.environment) command += name + "=" + shell_quoted(value) + " ";
-  command += by.words + " --no-build-isolation --no-deps";
+  command += by.words + (fix.isolated ? " --no-deps" : " --no-build-isolation --no-deps");
   if (!fix.project.empty()) return command + " --editable " + shell_quoted(fix.project);
   const std::string name = shell_quoted(fix.distribution);
   // Without this, pip would take the wheel of the index if there is one.

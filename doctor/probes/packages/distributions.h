@@ -23,6 +23,10 @@ std::string source_of(const Host& host, const Distribution& distribution);
 // exist. Empty where there is no RECORD (apt, conda).
 std::vector<std::string> shared_libraries_of(const Host& host, const Distribution& distribution);
 
+// What the installed distributions declare about their modules: the scankit.module.yaml in their .dist-info, in the sources
+// of an editable one, or in the directory of the package that has the distribution's name, in this order.
+std::vector<DeclaredPackage> probe_declared(const Host& host, const std::vector<Distribution>& distributions);
+
 // With what this user, with this PATH, can change the environment. Of the running system only.
 Installers probe_installers(const Host& host, const Python& python);
 
