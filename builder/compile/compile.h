@@ -30,17 +30,22 @@ struct BuiltCode {
   std::string sha256;  // of bytes
   bool from_cache = false;
   std::string compiler;  // the CUDA release that made it: "12.9", "13.0.88"
+  std::string packed;    // bytes as an LZ4 block, where they come from a finished module; else empty
 };
 
-// What write_fatbin() makes: the container's bytes, and where the images are in them.
+// What write_fatbin() makes: the container's bytes, and where the images are in them, in the order given.
 struct Fatbin {
+  struct Payload {
+    std::uint64_t offset, size;  // in `bytes`
+    std::uint64_t full_size;     // of the image, where the payload is an LZ4 block; 0: it is the image
+  };
   std::string bytes;
-  std::vector<std::uint64_t> payloads;  // where each image's payload starts in `bytes`, in the order given
+  std::vector<Payload> payloads;
 };
 
-// One container with every image uncompressed, for cuobjdump and our doctor. The module does not go through
-// it: it picks the payloads by its own index (ARCHITECTURE.md, decision 8), so that no driver has to unpack
-// anything. Errc::Malformed if an image is not what its target says.
+// One container with every image, packed with LZ4 if that makes it shorter, for cuobjdump and our doctor. The
+// module does not go through it: it picks the payloads by its own index (ARCHITECTURE.md, decision 8) and
+// unpacks them itself, so that no driver has to. Errc::Malformed if an image is not what its target says.
 Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images);
 
 inline constexpr std::chrono::seconds kCompileTimeout{600};  // of one image; ours take 4 s on an idle core

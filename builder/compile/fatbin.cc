@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lz4.h>
+#include <lz4hc.h>
+
 #include <optional>
 
 #include "builder/compile/compile.h"
@@ -15,7 +18,7 @@ constexpr std::uint16_t kContainerVersion = 1, kContainerHeader = 16, kEntryVers
 constexpr std::uint16_t kKindPtx = 1, kKindElf = 2;
 constexpr std::uint32_t kCubinHeader = 64, kPtxHeader = 80;
 constexpr std::uint64_t k64Bit = 0x1, kLinux = 0x10, kArchSpecific = 0x100000, kFamily = 0x200000,
-                        kSm100On = 0x1000000;
+                        kSm100On = 0x1000000, kLz4 = 0x2000;
 
 struct IsaVersion {
   std::uint16_t major = 0, minor = 0;
@@ -53,23 +56,36 @@ std::uint64_t flags_of(const module::Target& target) {
   return flags;
 }
 
+// The image as an LZ4 block; empty if that is not shorter. A cubin shrinks to a third. Level 9 takes 50 ms for
+// 1 MB of it; level 12 takes 120, for 0.7 % less.
+std::string pack(const std::string& bytes) {
+  constexpr int kLevel = 9;
+  const int size = static_cast<int>(bytes.size());  // kImageLimit of compile.cc is far below LZ4's 2 GB
+  std::string packed(static_cast<std::size_t>(LZ4_compressBound(size)), '\0');
+  const int length =
+      LZ4_compress_HC(bytes.data(), packed.data(), size, static_cast<int>(packed.size()), kLevel);
+  packed.resize(length > 0 && length < size ? static_cast<std::size_t>(length) : 0);
+  return packed;
+}
+
 // The header of one entry; the payload, padded to 8 bytes, follows it.
-void append_entry(std::string& out, const BuiltCode& image, IsaVersion version) {
-  const bool ptx = image.target.ptx;
+void append_entry(std::string& out, const BuiltCode& image, IsaVersion version,
+                  const Fatbin::Payload& payload) {
+  const bool ptx = image.target.ptx, packed = payload.full_size != 0;
   elf::append_little_endian<std::uint16_t>(out, ptx ? kKindPtx : kKindElf);
   elf::append_little_endian<std::uint16_t>(out, kEntryVersion);
   elf::append_little_endian<std::uint32_t>(out, ptx ? kPtxHeader : kCubinHeader);
-  elf::append_little_endian<std::uint64_t>(out, (image.bytes.size() + 7) / 8 * 8);
-  elf::append_little_endian<std::uint32_t>(out, 0);             // not compressed
+  elf::append_little_endian<std::uint64_t>(out, (payload.size + 7) / 8 * 8);
+  elf::append_little_endian(out, static_cast<std::uint32_t>(packed ? payload.size : 0));
   elf::append_little_endian<std::uint32_t>(out, ptx ? 64 : 0);  // where the option blob lies
   elf::append_little_endian<std::uint16_t>(out, version.minor);
   elf::append_little_endian<std::uint16_t>(out, version.major);
   elf::append_little_endian<std::uint32_t>(out, image.target.sm);
   elf::append_little_endian<std::uint32_t>(out, ptx ? 64 : 0);  // name: none
   elf::append_little_endian<std::uint32_t>(out, 0);
-  elf::append_little_endian<std::uint64_t>(out, flags_of(image.target));
+  elf::append_little_endian<std::uint64_t>(out, flags_of(image.target) | (packed ? kLz4 : 0));
   elf::append_little_endian<std::uint64_t>(out, 0);
-  elf::append_little_endian<std::uint64_t>(out, 0);  // uncompressed size of a compressed payload
+  elf::append_little_endian<std::uint64_t>(out, payload.full_size);
   if (!ptx) return;
   elf::append_little_endian<std::uint64_t>(out,
                                            0x48);  // the option blob; a driver dies of SIGSEGV without it
@@ -91,9 +107,13 @@ Result<Fatbin> write_fatbin(const std::vector<BuiltCode>& images) {
               ? message("the compiler's output for {} {} is not PTX", image.unit, image.target.name())
               : message("the compiler's output for {} {} is not a cubin", image.unit, image.target.name()),
           ""};
-    append_entry(entries, image, *version);
-    fatbin.payloads.push_back(kContainerHeader + entries.size());
-    entries += image.bytes;
+    const std::string packed = image.packed.empty() ? pack(image.bytes) : image.packed;
+    const std::string& stored = packed.empty() ? image.bytes : packed;
+    Fatbin::Payload payload{0, stored.size(), packed.empty() ? 0 : image.bytes.size()};
+    append_entry(entries, image, *version, payload);
+    payload.offset = kContainerHeader + entries.size();
+    fatbin.payloads.push_back(payload);
+    entries += stored;
     elf::pad_to(entries, 8);
   }
   elf::append_little_endian<std::uint32_t>(fatbin.bytes, kContainerMagic);

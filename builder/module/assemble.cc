@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "builder/compile/compile.h"
+#include "builder/module/image_index.h"
 #include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -71,23 +72,6 @@ Result<Sections> read_sections(std::string_view elf) {
   return sections;
 }
 
-// Appends one entry of `.scankit.images`, 128 bytes: ImageEntry of kernels/common/driver_context.h.
-void append_index_entry(std::string& index, const compile::BuiltCode& image, std::uint64_t offset,
-                        std::uint64_t section) {
-  elf::append_little_endian<std::uint32_t>(index, image.target.ptx ? 1u : 2u);
-  elf::append_little_endian<std::uint32_t>(index, image.target.sm);
-  elf::append_little_endian<std::uint32_t>(index, 0);
-  // Where .nv_fatbin is now. strip and patchelf may move the section, and `offset` minus this stays right.
-  elf::append_little_endian<std::uint32_t>(index, static_cast<std::uint32_t>(section));
-  elf::append_little_endian<std::uint64_t>(index, offset);
-  elf::append_little_endian<std::uint64_t>(index, image.bytes.size());
-  for (std::size_t i = 0; i < 64; i += 2)
-    index += static_cast<char>(std::stoi(image.sha256.substr(i, 2), nullptr, 16));
-  std::string name = image.unit;
-  name.resize(64, '\0');
-  index += name;
-}
-
 }  // namespace
 
 Result<std::string> append_sections(std::string_view elf, const std::vector<ModuleSection>& added,
@@ -141,7 +125,7 @@ Result<std::string> assemble_module(std::string_view host_module,
                                     const std::vector<compile::BuiltCode>& images,
                                     std::string_view manifest) {
   for (const compile::BuiltCode& image : images)
-    if (image.unit.size() > 63 || image.sha256.size() != 64)
+    if (image.unit.size() > 63)
       return Error{Errc::InvalidArgument, message("unit name \"{}\" is longer than 63 bytes", image.unit),
                    ""};
   SCANKIT_TRY(auto fatbin, compile::write_fatbin(images));
@@ -151,15 +135,16 @@ Result<std::string> assemble_module(std::string_view host_module,
   constexpr std::uint64_t kFatbinAlignment = 64;
   const std::uint64_t start =
       (host_module.size() + kFatbinAlignment - 1) / kFatbinAlignment * kFatbinAlignment;
-  std::string index = "SKIMAGE1";
-  elf::append_little_endian<std::uint32_t>(index, static_cast<std::uint32_t>(images.size()));
-  elf::append_little_endian<std::uint32_t>(index, 128);
-  for (std::size_t i = 0; i < images.size(); ++i)
-    append_index_entry(index, images[i], start + fatbin.payloads[i], start);
+  std::vector<IndexedImage> indexed;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const auto& [offset, size, full_size] = fatbin.payloads[i];
+    indexed.push_back({images[i].unit, images[i].target, start + offset, size, full_size,
+                       sha256_hex(std::string_view(fatbin.bytes).substr(offset, size))});
+  }
   std::vector<std::uint64_t> offsets;
   auto out = append_sections(host_module,
                              {{".nv_fatbin", std::move(fatbin.bytes), kFatbinAlignment},
-                              {".scankit.images", std::move(index), 8},
+                              {".scankit.images", write_image_index(indexed, start), 8},
                               {".scankit.manifest", std::string(manifest), 8}},
                              offsets);
   if (out && offsets[0] != start)
@@ -269,41 +254,19 @@ Result<void> check_fatbin(const elf::ElfLibrary& library, const ModulePromise& p
   return {};
 }
 
-std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t length) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < length; ++i)
-    value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-  return value;
-}
-
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
-
-// Follows the index as the module's loader does: absolute offset, size, hash. In an entry the SM number is at
-// byte 4, the offset at 16, the size at 24, the hash at 32 and the unit's name at 64.
+// Follows the index as the module's loader does: absolute offset, size, hash, and what is unpacked.
 Result<void> check_index(const std::string& path, std::string_view file, const ModulePromise& promise) {
-  const auto section = section_bytes(file, ".scankit.images");
-  if (!section) return section.error();
-  const std::string_view index = *section;
-  constexpr std::size_t kHeader = 16, kEntry = 128;
-  if (!index.starts_with("SKIMAGE1") || index.size() != kHeader + kEntry * promise.images.size())
+  SCANKIT_TRY(const auto index, read_image_index(file));
+  if (index.size() != promise.images.size())
     return broken(path, say("the length of its image index differs"));
-  for (std::size_t i = 0; i < promise.images.size(); ++i) {
-    const std::string_view entry = index.substr(kHeader + i * kEntry, kEntry);
+  for (std::size_t i = 0; i < index.size(); ++i) {
     const compile::BuiltCode& image = promise.images[i];
-    const std::uint64_t offset = number_at(entry, 16, 8), size = number_at(entry, 24, 8);
-    if (offset > file.size() || size > file.size() - offset)
-      return broken(path, say("image {} extends beyond the file", image.unit));
-    if (number_at(entry, 4, 4) != image.target.sm || entry.substr(64, image.unit.size()) != image.unit)
+    if (index[i].target.ptx != image.target.ptx || index[i].target.sm != image.target.sm ||
+        index[i].unit != image.unit)
       return broken(path, say("image {} is not {} for {}", i, image.unit, image.target.name()));
-    if (hex(entry.substr(32, 32)) != image.sha256 || sha256_hex(file.substr(offset, size)) != image.sha256)
+    const auto bytes = image_bytes(file, index[i]);
+    if (!bytes || sha256_hex(*bytes) != image.sha256 ||
+        sha256_hex(file.substr(index[i].offset, index[i].size)) != index[i].sha256)
       return broken(path, say("the content of image {} for {} differs", image.unit, image.target.name()));
   }
   return {};

@@ -6,8 +6,11 @@
 
 #include <filesystem>
 
+#include "builder/module/image_index.h"
 #include "doctor/base/files.h"
 #include "doctor/base/process.h"
+#include "doctor/elf/fatbin.h"
+#include "doctor/elf/library.h"
 
 namespace scankit::module {
 namespace {
@@ -62,6 +65,37 @@ TEST(Assemble, IsReadBackByTheDoctorsReaders) {
   EXPECT_EQ(section_bytes(assembled(), ".scankit.manifest").value(), "{}\n");
 }
 
+// An image is packed where that makes it shorter, and both indices of the module say so.
+TEST(Assemble, PacksImages) {
+  auto folder = TemporaryDirectory::create("assemble");
+  const std::string file = assembled();
+  const auto library = elf::open_library(*make_real_host(), place(*folder, file)).value();
+  const auto entries = elf::find_device_images(library->image).value();
+  const auto index = read_image_index(file).value();
+  ASSERT_EQ(entries.size(), 2u);
+  ASSERT_EQ(index.size(), 2u);
+  EXPECT_EQ(entries[0].compression, "lz4");
+  EXPECT_EQ(index[0].full_size, images()[0].bytes.size());
+  EXPECT_LT(index[0].size, 100u);
+  EXPECT_EQ(entries[1].compression, "none");
+  EXPECT_EQ(index[1].full_size, 0u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(index[i].offset, entries[i].offset);
+    EXPECT_EQ(index[i].sha256, sha256_hex(file.substr(index[i].offset, index[i].size)));
+    EXPECT_EQ(image_bytes(file, index[i]).value(), images()[i].bytes);
+    EXPECT_TRUE(elf::fatbin_payload(library->image.file(), entries[i])->starts_with(images()[i].bytes));
+  }
+}
+
+// What comes packed from a finished module stays as it is.
+TEST(Assemble, PacksNothingTwice) {
+  auto again = images();
+  again[0].packed = again[0].bytes;
+  const std::string file = assemble_module(tiny(), again, "{}\n").value();
+  const auto index = read_image_index(file).value();
+  EXPECT_EQ(file.substr(index[0].offset, index[0].size), again[0].bytes);
+}
+
 TEST(Assemble, LoadsAndHasItsEntryPoint) {
   auto folder = TemporaryDirectory::create("assemble");
   const std::string path = place(*folder, assembled());
@@ -105,7 +139,8 @@ TEST(Assemble, RefusesImagesThatAreNone) {
 TEST(Assertions, NameWhatIsBroken) {
   auto folder = TemporaryDirectory::create("assemble");
   std::string bytes = assembled();
-  bytes[bytes.find("\177ELF", 4) + 100] ^= 1;
+  const IndexedImage& first = read_image_index(bytes).value().front();
+  bytes[first.offset + first.size - 1] ^= 1;  // a literal: LZ4 ends with five of them
   const auto flipped = assert_module(*make_real_host(), place(*folder, bytes), {"tiny", images()});
   ASSERT_FALSE(flipped);
   EXPECT_NE(english(flipped.error().message).find("forward for sm_90 differs"), std::string::npos)
@@ -113,6 +148,19 @@ TEST(Assertions, NameWhatIsBroken) {
   const auto misnamed = assert_module(*make_real_host(), place(*folder, assembled()), {"other", images()});
   ASSERT_FALSE(misnamed);
   EXPECT_NE(english(misnamed.error().message).find("exports PyInit_tiny"), std::string::npos);
+}
+
+// Up to the end of the first name, any changed byte of the index is seen.
+TEST(Assertions, RefuseAnIndexThatLies) {
+  auto folder = TemporaryDirectory::create("assemble");
+  const std::string whole = assembled();
+  const std::size_t at = whole.find("SKIMAGE1");
+  for (std::size_t i = 0; i < 16 + 64 + sizeof("forward"); ++i) {
+    if (i >= 16 + 12 && i < 16 + 16) continue;  // where .nv_fatbin was: only what moves it changes that
+    std::string bytes = whole;
+    bytes[at + i] = static_cast<char>(bytes[at + i] ^ 0x41);
+    EXPECT_FALSE(assert_module(*make_real_host(), place(*folder, bytes), {"tiny", images()})) << i;
+  }
 }
 
 TEST(Assertions, RefuseAFileWithForeignNeeds) {

@@ -15,10 +15,10 @@
 #include "builder/compile/build.h"
 #include "builder/fix/distribution.h"
 #include "builder/module/assemble.h"
+#include "builder/module/image_index.h"
 #include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
-#include "doctor/elf/bytes.h"
 #include "doctor/model/json.h"
 
 SCANKIT_EMBEDDED(scankit_module_selective_scan_cuda);
@@ -149,7 +149,6 @@ Result<const BundledModule*> bundled_module(const std::string& name) {
 namespace {
 
 constexpr std::size_t kFileLimit = 512u << 20;
-constexpr std::size_t kIndexHeader = 16, kIndexEntry = 128;  // of .scankit.images: builder/README.md
 
 Error damaged(const std::string& path, const Message& what) {
   return {Errc::Malformed, message("{}, which is bundled with scankit, is damaged: {}", path, what),
@@ -177,24 +176,19 @@ std::string compilers_of(const nlohmann::ordered_json& manifest) {
 // Each image of the manifest, with the bytes that the index of the same place gives.
 Result<std::vector<compile::BuiltCode>> read_images(const std::string& path, std::string_view file,
                                                     const nlohmann::ordered_json& manifest) {
-  SCANKIT_TRY(const std::string index, section_bytes(file, ".scankit.images"));
+  const auto index = read_image_index(file);
+  if (!index) return damaged(path, index.error().message);
   const auto& listed = manifest["images"];
-  if (!listed.is_array() || !index.starts_with("SKIMAGE1") ||
-      index.size() != kIndexHeader + kIndexEntry * listed.size())
+  if (!listed.is_array() || listed.size() != index->size())
     return damaged(path, message("its image index does not match its manifest"));
   std::vector<compile::BuiltCode> images;
   for (std::size_t i = 0; i < listed.size(); ++i) {
-    const std::string_view entry =
-        std::string_view(index).substr(kIndexHeader + i * kIndexEntry, kIndexEntry);
-    const auto offset = elf::read_little_endian<std::uint64_t>(entry, 16);
-    const auto size = elf::read_little_endian<std::uint64_t>(entry, 24);
-    if (offset > file.size() || size > file.size() - offset)
-      return damaged(path, message("an image extends beyond the file"));
-    compile::BuiltCode image{json_text(listed[i], "unit"),
-                             {},
-                             std::string(file.substr(offset, size)),
-                             json_text(listed[i], "sha256"),
-                             true};
+    const IndexedImage& indexed = (*index)[i];
+    const auto bytes = image_bytes(file, indexed);
+    if (!bytes) return damaged(path, bytes.error().message);
+    compile::BuiltCode image{json_text(listed[i], "unit"), {}, *bytes, json_text(listed[i], "sha256"), true};
+    // Packed as it is, it is not packed again.
+    if (indexed.full_size != 0) image.packed = file.substr(indexed.offset, indexed.size);
     auto target = parse_targets(json_text(listed[i], "target"));
     if (!target || target->list.size() != 1)
       return damaged(path, message("its manifest gives no target for image {}", i));

@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "builder/module/assemble.h"
+#include "builder/module/image_index.h"
 #include "builder/module/target.h"
 #include "doctor/base/say.h"
-#include "doctor/elf/bytes.h"
 
 namespace scankit::module {
 namespace {
@@ -147,29 +147,22 @@ std::vector<std::string> elf_differences(const std::string& where, std::string_v
 
 namespace {
 
-// One image as the index of a module names it; `bytes` is a view into the file.
-struct IndexedImage {
+// One image of a module, unpacked.
+struct ComparedImage {
   std::string unit, target;
   bool ptx = false;
-  std::string_view bytes;
+  std::string bytes;
 };
 
-// By the module's own index (builder/README.md); empty where there is none, as in a torch flavor's module.
-std::vector<IndexedImage> images_of(std::string_view file) {
-  constexpr std::size_t kHeader = 16, kEntry = 128, kName = 64;
-  std::vector<IndexedImage> images;
-  const auto index = section_bytes(file, ".scankit.images");
-  if (!index || !index->starts_with("SKIMAGE1")) return images;
-  for (std::size_t at = kHeader; at + kEntry <= index->size(); at += kEntry) {
-    const std::string_view entry = std::string_view(*index).substr(at, kEntry);
-    const auto offset = elf::read_little_endian<std::uint64_t>(entry, 16);
-    const auto size = elf::read_little_endian<std::uint64_t>(entry, 24);
-    if (offset > file.size() || size > file.size() - offset) return {};
-    const bool ptx = elf::read_little_endian<std::uint32_t>(entry, 0) == 1;
-    const Target target{ptx, elf::read_little_endian<std::uint32_t>(entry, 4), ""};
-    const std::string_view name = entry.substr(kName);
-    images.push_back(
-        {std::string(name.substr(0, name.find('\0'))), target.name(), ptx, file.substr(offset, size)});
+// By the module's own index; empty if it has none that can be read.
+std::vector<ComparedImage> images_of(std::string_view file) {
+  std::vector<ComparedImage> images;
+  const auto index = read_image_index(file);
+  if (!index) return images;
+  for (const IndexedImage& image : *index) {
+    auto bytes = image_bytes(file, image);
+    if (!bytes) return {};
+    images.push_back({image.unit, image.target.name(), image.target.ptx, std::move(*bytes)});
   }
   return images;
 }
@@ -193,7 +186,7 @@ std::string text_difference(const std::string& where, std::string_view first, st
 }
 
 // PTX is compared as text, line by line; a cubin is an ELF file and compared by sections.
-void add_image(const IndexedImage& a, const IndexedImage& b, std::vector<std::string>& lines) {
+void add_image(const ComparedImage& a, const ComparedImage& b, std::vector<std::string>& lines) {
   if (a.bytes == b.bytes && a.unit == b.unit && a.target == b.target) return;
   const std::string where = say("image {} for {}", a.unit, a.target);
   if (a.unit != b.unit || a.target != b.target) {

@@ -22,18 +22,6 @@ Error damaged_image(Message why) {
   return {Errc::Malformed, message("the device image is damaged: {}", std::move(why)), ""};
 }
 
-// A bare LZ4 block does not store its own length: the entry has to state it exactly.
-Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
-  if (packed.size() > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE)
-    return damaged_image(message("too long for LZ4"));
-  std::string out(size, '\0');
-  const int got =
-      LZ4_decompress_safe(packed.data(), out.data(), static_cast<int>(packed.size()), static_cast<int>(size));
-  if (got < 0 || static_cast<std::uint64_t>(got) != size)
-    return damaged_image(message("its LZ4 data does not decompress to the stated size"));
-  return out;
-}
-
 // One frame; its own header may state any size, so the entry's decides how much memory there is.
 Result<std::string> unpack_zstd(std::string_view packed, std::uint64_t size) {
   std::string out(size, '\0');
@@ -97,13 +85,23 @@ std::string_view behind(std::string_view text, std::string_view word) {
 
 }  // namespace
 
+Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
+  // 255 bytes for one is the most that LZ4 reaches.
+  if (size / 256 > packed.size()) return damaged_image(message("an impossible size"));
+  if (packed.size() > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE)
+    return damaged_image(message("too long for LZ4"));
+  std::string out(size, '\0');
+  const int got =
+      LZ4_decompress_safe(packed.data(), out.data(), static_cast<int>(packed.size()), static_cast<int>(size));
+  if (got < 0 || static_cast<std::uint64_t>(got) != size)
+    return damaged_image(message("its LZ4 data does not decompress to the stated size"));
+  return out;
+}
+
 Result<std::string> fatbin_payload(const FileBytes& file, const FatbinEntry& entry, std::uint64_t limit) {
   if (entry.full_size > limit || entry.size > limit)
     return Error{Errc::Unsupported, message("a device image of {} bytes, above the limit", entry.full_size),
                  ""};
-  // 255 bytes for one is the most that LZ4 reaches; zstd's repeats reach more, but no image has them.
-  if (entry.compression == "lz4" && entry.full_size / 256 > entry.size)
-    return damaged_image(message("an impossible size"));
   SCANKIT_TRY(const Bytes packed, file.slice(entry.offset, entry.size, limit));
   if (entry.compression == "none") return std::string(packed.text());
   if (entry.compression == "lz4") return unpack_lz4(packed.text(), entry.full_size);

@@ -32,6 +32,9 @@ Result<std::vector<FatbinEntry>> find_device_images(const Image& image);
 Result<std::string> fatbin_payload(const FileBytes& file, const FatbinEntry& entry,
                                    std::uint64_t limit = 256u << 20);
 
+// A bare LZ4 block, which does not state its own length. Errc::Malformed where `size` is not exactly that.
+Result<std::string> unpack_lz4(std::string_view packed, std::uint64_t size);
+
 // What an unpacked image says of itself.
 struct CubinFacts {  // whether it is an "a" or "f" image, only the fatbin entry says: nvcc 13.0 writes the
                      // same e_flags

@@ -115,7 +115,7 @@ Ref describe_image(const device::ImageEntry& entry) {
   __builtin_memcpy(unit, entry.unit, device::kImageNameBytes);
   if (!dict || !put(dict, "kind", PyUnicode_FromString(entry.kind == device::kImagePtx ? "ptx" : "cubin")) ||
       !put(dict, "sm", PyLong_FromUnsignedLong(entry.sm)) || !put(dict, "unit", PyUnicode_FromString(unit)) ||
-      !put(dict, "bytes", PyLong_FromUnsignedLongLong(entry.size)))
+      !put(dict, "bytes", PyLong_FromUnsignedLongLong(device::image_size(entry))))
     return Ref();
   return dict;
 }

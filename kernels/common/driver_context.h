@@ -83,7 +83,8 @@ bool device_run(Plan* plan, int device, void* stream, void* workspace, Message* 
 // The device images that scankit appended to the module's file. Section .scankit.images contains the
 // index. Each payload is at an absolute offset, or as far from it as strip or patchelf has moved its
 // section, .nv_fatbin. Every number is checked against the file before it is used, and a payload's hash
-// before the driver sees a byte: a truncated cubin crashes the driver.
+// before the driver sees a byte: a truncated cubin crashes the driver. A packed image is unpacked here and
+// not by the driver: that needs no certain driver, and the hash is of a third of the bytes.
 
 inline constexpr uint32_t kImagePtx = 1;
 inline constexpr uint32_t kImageCubin = 2;
@@ -94,14 +95,18 @@ inline constexpr size_t kImageNameBytes = 64;
 // kImageMagic (8 bytes), the number of entries and the size of an entry.
 struct ImageEntry {
   uint32_t kind;
-  uint32_t sm;  // 90
-  uint32_t flags;
+  uint32_t sm;              // 90
+  uint32_t full_size;       // of the image, where the payload is an LZ4 block; 0: the payload is the image
   uint32_t section_offset;  // where .nv_fatbin began when `offset` was taken; 0: unknown
   uint64_t offset, size;
   unsigned char sha256[32];
   char unit[kImageNameBytes];  // NUL-padded
 };
 static_assert(sizeof(ImageEntry) == 128);
+// Bytes of what read_image() gives, but for the NUL.
+inline uint64_t image_size(const ImageEntry& entry) {
+  return entry.full_size != 0 ? entry.full_size : entry.size;
+}
 
 struct ImageIndex {
   ImageEntry* entries = nullptr;  // malloc
@@ -117,8 +122,8 @@ void release_index(ImageIndex* index);
 // the device's; then PTX, newest first, none above the device's. Null after the last.
 const ImageEntry* select_image(const ImageIndex& index, const char* unit, int capability, int rank);
 
-// The payload with a NUL behind it, which PTX needs, in memory from malloc(). Null where it is cut or does
-// not have the hash of its entry.
+// The image, unpacked, with a NUL behind it, which PTX needs, in memory from malloc(). Null where its payload
+// is cut, does not have the hash of its entry, or is not what its entry says.
 void* read_image(int fd, const ImageEntry& entry, Message* message);
 
 // "no device image of UNIT for sm_XX; this file holds ...: run scankit build --arch sm_XX"; always false.

@@ -80,8 +80,8 @@ bool find_section(int fd, uint64_t file_size, const char* wanted, Elf64_Shdr* se
 
 bool check_entry(const ImageEntry& entry, uint64_t file_size) {
   return (entry.kind == kImagePtx || entry.kind == kImageCubin) && entry.size > 0 &&
-         entry.size <= kMostImageBytes && inside(entry.offset, entry.size, file_size) &&
-         entry.unit[kImageNameBytes - 1] == '\0';
+         entry.size <= kMostImageBytes && entry.full_size <= kMostImageBytes &&
+         inside(entry.offset, entry.size, file_size) && entry.unit[kImageNameBytes - 1] == '\0';
 }
 
 // strip and patchelf may move the section with the payloads without changing the index. The entries'
@@ -172,7 +172,10 @@ const ImageEntry* select_image(const ImageIndex& index, const char* unit, int ca
   return best;
 }
 
-void* read_image(int fd, const ImageEntry& entry, Message* message) {
+namespace {
+
+// The payload, with the hash of its entry and a NUL behind it.
+unsigned char* read_payload(int fd, const ImageEntry& entry, Message* message) {
   auto* bytes = static_cast<unsigned char*>(malloc(entry.size + 1));
   if (bytes == nullptr) {
     snprintf(message->text, sizeof message->text, "no memory for the device image %s", entry.unit);
@@ -191,6 +194,83 @@ void* read_image(int fd, const ImageEntry& entry, Message* message) {
   fail(message,
        whole ? "a device image does not have the hash that its index gives" : "a device image is cut");
   return nullptr;
+}
+
+// What is left of a block while it is unpacked.
+struct Packed {
+  const unsigned char *at, *end;
+};
+
+// A length of 15 in a token goes on in the bytes behind it, up to the first that is not 255.
+bool read_length(Packed* packed, size_t* length) {
+  if (*length != 15) return true;
+  unsigned char more = 255;
+  while (more == 255) {
+    if (packed->at == packed->end) return false;
+    more = *packed->at++;
+    *length += more;
+  }
+  return true;
+}
+
+// A match may overlap what it makes: then its first `distance` bytes recur. Each round copies all that is
+// there of it already, twice as much as the one before.
+unsigned char* repeat(unsigned char* to, size_t distance, size_t length) {
+  const unsigned char* from = to - distance;
+  while (length > 0) {
+    const auto there = static_cast<size_t>(to - from);
+    const size_t now = length < there ? length : there;
+    memcpy(to, from, now);
+    to += now;
+    length -= now;
+  }
+  return to;
+}
+
+// An LZ4 block (lz4_Block_format.md): sequences of a token (two lengths of four bits), literals, and a match:
+// a distance of two bytes back into what is unpacked already. The last sequence has no match. False unless
+// the block makes exactly [out, end).
+bool unpack_lz4(Packed packed, unsigned char* const out, unsigned char* const end) {
+  unsigned char* to = out;
+  while (packed.at != packed.end) {
+    const unsigned token = *packed.at++;
+    size_t literals = token >> 4, match = token & 15;
+    if (!read_length(&packed, &literals) || literals > static_cast<size_t>(packed.end - packed.at) ||
+        literals > static_cast<size_t>(end - to))
+      return false;
+    memcpy(to, packed.at, literals);
+    to += literals;
+    packed.at += literals;
+    if (packed.at == packed.end) break;
+    if (packed.end - packed.at < 2) return false;
+    const size_t distance = packed.at[0] | static_cast<size_t>(packed.at[1]) << 8;
+    packed.at += 2;
+    if (!read_length(&packed, &match)) return false;
+    match += 4;  // the shortest
+    if (distance == 0 || distance > static_cast<size_t>(to - out) || match > static_cast<size_t>(end - to))
+      return false;
+    to = repeat(to, distance, match);
+  }
+  return to == end;
+}
+
+}  // namespace
+
+void* read_image(int fd, const ImageEntry& entry, Message* message) {
+  unsigned char* payload = read_payload(fd, entry, message);
+  if (payload == nullptr || entry.full_size == 0) return payload;
+  auto* image = static_cast<unsigned char*>(malloc(image_size(entry) + 1));
+  if (image == nullptr) {
+    snprintf(message->text, sizeof message->text, "no memory for the device image %s", entry.unit);
+  } else if (unpack_lz4({payload, payload + entry.size}, image, image + entry.full_size)) {
+    image[entry.full_size] = 0;
+  } else {
+    fail(message, "a device image does not have the size that its index gives");
+    free(image);
+    image = nullptr;
+  }
+  free(payload);
+  return image;
 }
 
 // Lists what the module has for this unit, so that the user sees what is missing.

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <lz4.h>
+#include <lz4hc.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <random>
 
 #include "doctor/base/files.h"
 #include "kernels/common/driver_context.h"
@@ -97,6 +102,93 @@ TEST(DriverImages, PayloadIsTerminatedAndChecked) {
   EXPECT_EQ(read_image(cut.fd(), *entry, &message), nullptr);
   EXPECT_NE(strstr(message.text, "cut"), nullptr) << message.text;
   release_index(&index);
+}
+
+// The image that a module with this one packed payload gives; "refused" with the message where it gives none.
+std::string unpacked(const std::string& payload, std::size_t full_size) {
+  const OpenFile file(image_file({{kImageCubin, 90, "unit", payload, full_size}}));
+  ImageIndex index;
+  Message message = {};
+  if (!read_image_index(file.fd(), &index, &message)) return std::string("refused: ") + message.text;
+  auto* image = static_cast<char*>(read_image(file.fd(), index.entries[0], &message));
+  release_index(&index);
+  if (image == nullptr) return std::string("refused: ") + message.text;
+  EXPECT_EQ(image[full_size], '\0');
+  std::string bytes(image, full_size);
+  free(image);
+  return bytes;
+}
+
+std::string lz4(const std::string& bytes, int level) {
+  const int size = static_cast<int>(bytes.size());
+  std::string packed(static_cast<std::size_t>(LZ4_compressBound(size)), '\0');
+  const int capacity = static_cast<int>(packed.size());
+  const int length = level == 0 ? LZ4_compress_default(bytes.data(), packed.data(), size, capacity)
+                                : LZ4_compress_HC(bytes.data(), packed.data(), size, capacity, level);
+  packed.resize(static_cast<std::size_t>(length));
+  return packed;
+}
+
+// Runs, repetitions at every distance and bytes without any, in random order: short and long lengths of both
+// kinds, and matches that overlap what they make.
+std::string drawn(std::mt19937& draw) {
+  std::string bytes;
+  const std::size_t size = draw() % 20000;
+  while (bytes.size() < size) {
+    const std::size_t length = draw() % (draw() % 4 == 0 ? 2000 : 20);
+    const std::size_t distance = bytes.empty() ? 0 : 1 + draw() % std::min<std::size_t>(bytes.size(), 70000);
+    const bool fresh = distance == 0 || draw() % 2 == 0;
+    for (std::size_t i = 0; i < length; ++i)
+      bytes += fresh ? static_cast<char>(draw()) : bytes[bytes.size() - distance];
+  }
+  return bytes + "end";
+}
+
+TEST(DriverImages, PackedImagesAreUnpacked) {
+  std::mt19937 draw(28);
+  for (int i = 0; i < 300; ++i) {
+    const std::string bytes = drawn(draw);
+    const std::string packed = lz4(bytes, i % 2 == 0 ? 9 : 0);
+    ASSERT_EQ(unpacked(packed, bytes.size()), bytes) << "case " << i;
+    const std::string refused = unpacked(packed, bytes.size() + 1);
+    EXPECT_NE(refused.find("refused: the module's own file is damaged"), std::string::npos) << refused;
+    EXPECT_TRUE(unpacked(packed, bytes.size() - 1).starts_with("refused: "));
+  }
+  EXPECT_EQ(unpacked(lz4(std::string(100000, 'a'), 9), 100000), std::string(100000, 'a'));
+}
+
+// What has the right hash and is no LZ4 block, or a cut one, neither reads nor writes outside (under the
+// sanitizers) and gives no image that liblz4 would not give.
+TEST(DriverImages, HostileBlocksAreRefused) {
+  std::mt19937 draw(29);
+  for (int i = 0; i < 3000; ++i) {
+    const std::string bytes = drawn(draw).substr(0, 300);
+    std::string packed = lz4(bytes, 9);
+    if (i % 3 == 0)
+      packed.resize(1 + draw() % packed.size());
+    else
+      for (auto flips = 1 + draw() % 3; flips > 0; --flips)
+        packed[draw() % packed.size()] = static_cast<char>(draw());
+    const std::string ours = unpacked(packed, bytes.size());
+    std::string theirs(bytes.size(), '\0');
+    const int got = LZ4_decompress_safe(packed.data(), theirs.data(), static_cast<int>(packed.size()),
+                                        static_cast<int>(theirs.size()));
+    // liblz4 also asks that a block ends with five literals; a block that does not is no harm.
+    if (got == static_cast<int>(bytes.size())) {
+      EXPECT_EQ(ours, theirs) << "case " << i;
+    } else if (!ours.starts_with("refused: ")) {
+      EXPECT_EQ(ours.size(), bytes.size());
+    }
+  }
+  // Literals, a length or a distance that the block does not have; a match at distance 0, and before the start;
+  // a length without an end.
+  const std::vector<std::string> blocks = {{'\x10'},
+                                           {'\xf0'},
+                                           {'\x10', 'a', '\1'},
+                                           {'\x10', 'a', '\0', '\0'},
+                                           {'\x10', 'a', '\2', '\0'},
+                                           {'\x1f', 'a', '\1', '\0', '\xff', '\xff'}};
+  for (const std::string& block : blocks) EXPECT_TRUE(unpacked(block, 50).starts_with("refused: "));
 }
 
 TEST(DriverImages, EveryTruncationIsRefused) {

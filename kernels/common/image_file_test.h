@@ -15,6 +15,7 @@ namespace scankit {
 struct TestImage {
   unsigned kind, sm;
   std::string unit, bytes;
+  std::size_t full_size = 0;  // where `bytes` is an LZ4 block
 };
 
 inline std::string image_index(const std::vector<TestImage>& images, std::size_t first_offset) {
@@ -25,6 +26,7 @@ inline std::string image_index(const std::vector<TestImage>& images, std::size_t
     device::ImageEntry entry = {};
     entry.kind = image.kind;
     entry.sm = image.sm;
+    entry.full_size = static_cast<uint32_t>(image.full_size);
     entry.section_offset = sizeof(Elf64_Ehdr);
     entry.offset = first_offset;
     entry.size = image.bytes.size();

@@ -120,7 +120,7 @@ std::string cubin_of(int fd, const device::ImageIndex& index, const std::string&
   if (!entry || entry->kind != device::kImageCubin) return "";
   const std::unique_ptr<void, decltype(&std::free)> image(device::read_image(fd, *entry, &message),
                                                           &std::free);
-  return image ? std::string(static_cast<const char*>(image.get()), entry->size) : "";
+  return image ? std::string(static_cast<const char*>(image.get()), device::image_size(*entry)) : "";
 }
 
 // Adds to each use what its cubin says, and writes the cubin to `folder` for the child. Uses without a

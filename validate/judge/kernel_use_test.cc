@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/judge/kernel_use.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
+#include "doctor/base/files.h"
+#include "kernels/common/image_file_test.h"
 #include "kernels/selective_scan/cuda/launch.h"
 #include "validate/judge/judge.h"
 #include "validate/report/report.h"
@@ -89,6 +93,34 @@ TEST(KernelUse, ModulesOfOthersAreLeftAlone) {
   look_at_kernels({}, {"/nowhere/script.py", ""}, v);
   EXPECT_TRUE(v.kernels.empty());
   EXPECT_TRUE(v.notes.empty());
+}
+
+// The smallest cubin whose section table is at its end, behind 4096 zeros, as an LZ4 block: its header as
+// literals, the zeros as a match at distance 1, and one empty section header as literals.
+std::string packed_cubin(std::uint64_t table) {
+  Elf64_Ehdr header = {};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = 1;
+  header.e_shoff = table;
+  const std::string literals = {static_cast<char>(64 - 15)};
+  return "\xff" + literals + std::string(reinterpret_cast<const char*>(&header), sizeof header) + '\1' +
+         '\0' + std::string((4096 - 4 - 15) / 255, '\xff') + static_cast<char>((4096 - 4 - 15) % 255) +
+         "\xf0" + literals + std::string(64, '\0');
+}
+
+TEST(KernelUse, PackedCubinsAreReadUnpacked) {
+  const auto folder = TemporaryDirectory::create("kernel-use");
+  const auto notes = [&](std::uint64_t table) {
+    Validation v = timed_on_h200();
+    v.module_file = path_join(folder->path(), "module.so");
+    EXPECT_TRUE(write_file_atomically(v.module_file, image_file({{device::kImageCubin, 90, "forward_bf16",
+                                                                  packed_cubin(table), 64 + 4096 + 64}})));
+    look_at_kernels({}, {"/nowhere/script.py", ""}, v);
+    return v.notes.size();
+  };
+  EXPECT_EQ(notes(64 + 4096), 0u);
+  EXPECT_EQ(notes(64 + 4096 + 1), 1u);  // its section table is outside the file
 }
 
 TEST(KernelUse, OccupancyAndWavesComeOfTheDriversAnswer) {
