@@ -56,15 +56,25 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
 #endif
 
 #ifdef SCANKIT_BACKWARD
-// Where blocks32 is 0 the planner never takes the fp32 kernel, but the unit has it all the same.
+// Where its blocks are 0, the planner never takes a kernel for the type; the unit has it all the same, empty.
+// The tests on the CPU run it.
+template <int kBlocks, class L, bool kSliced, class O>
+SCANKIT_DEVICE void backward_if_taken(const BackwardArguments& p) {
+  if constexpr (kBlocks > 0) backward_kernel<SCANKIT_TYPE, L, kSliced, O>(p);
+}
+#ifdef SCANKIT_EMULATED
+#define SCANKIT_BLOCKS(blocks, blocks32) 1
+#else
+#define SCANKIT_BLOCKS(blocks, blocks32) SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks
+#endif
 #define FORWARD_VARIANT(...)
-#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,     \
-                         options)                                                                        \
-  extern "C" __global__ void __launch_bounds__(threads,                                                  \
-                                               SCANKIT_TYPE::kSize == 4 && blocks32 ? blocks32 : blocks) \
-      scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                                  \
-    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                       \
-    backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, Options>(p);                     \
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,       \
+                         options)                                                                          \
+  extern "C" __global__ void __launch_bounds__(                                                            \
+      threads, SCANKIT_TYPE::kSize == 4 && blocks32 ? blocks32 : blocks + !blocks)                         \
+      scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                                    \
+    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                         \
+    backward_if_taken<SCANKIT_BLOCKS(blocks, blocks32), Layout<lanes, per, channels>, sliced, Options>(p); \
   }
 #include "kernels/selective_scan/cuda/variants.def"
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)

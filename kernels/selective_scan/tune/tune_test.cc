@@ -166,14 +166,14 @@ TEST_F(TuneRecord, TheTableIsMadeAgainOfWhatWasMeasured) {
   const std::string name = name_of(other);
   ASSERT_TRUE(write_file_atomically(
       path_, *text + "time\t" + name + "\tnot_shipped/2 s1 p2\t0.1\t21\ntime\t" + name +
-                 "\t4x4/8 s1 p2\t0.3\t21\ntime\t" + name + "\t8x2/4 s3 p2\t0.2\t9\ndone\t" + name +
+                 "\t4x4_straight/8 s1 p2\t0.3\t21\ntime\t" + name + "\t8x2/4 s3 p2\t0.2\t9\ndone\t" + name +
                  "\ntime\t" + "forward bf16 B1 D64 L64 N16\t4x4/2 s1 p2\t0.2\t9\n"));
   Machine machine;
   const auto again = Record::read(path_, &machine);
   ASSERT_TRUE(again);
   EXPECT_EQ(machine.gpu, machine_.gpu);
   EXPECT_EQ(table_text("", machine, again->rows()),
-            "MEASURED_BACKWARD(90, 132, BF16, 16, 2048, 16384, 4x4, 8, 1, 2)\n"
+            "MEASURED_BACKWARD(90, 132, BF16, 16, 2048, 16384, 4x4_straight, 8, 1, 2)\n"
             "MEASURED_FORWARD(90, 132, BF16, 16, 2048, 16384, 8x2, 4, 1, 2)\n");
   ASSERT_TRUE(write_file_atomically(path_, "another file\n"));
   EXPECT_FALSE(Record::read(path_, &machine));
@@ -191,7 +191,7 @@ TEST_F(TuneRecord, TheTableMadeAgainHasWhatIsTakenAndWhatWon) {
            "\t8\t2048\t2048\t16\t4x4_straight\t4\t1\t2\t0.2\t0.2\ndone\t" + name + "\n";
   };
   ASSERT_TRUE(write_file_atomically(path_, *head + of("f32", 0, "4x4_straight/4 s1 p2", "4x4/8 s1 p2") +
-                                               of("bf16", 2, "4x4_straight/4 s1 p2", "4x4/8 s1 p2")));
+                                               of("bf16", 2, "4x4_straight/4 s1 p2", "8x2/8 s1 p2")));
   Machine machine;
   const auto again = Record::read(path_, &machine);
   ASSERT_TRUE(again);
