@@ -280,6 +280,15 @@ fx_python_wheel() {
   ls "$folder"/*.whl
 }
 
+# fx_sdist NAME VERSION: the source archive of the index, of mamba-ssm, causal-conv1d or another that needs torch to name itself.
+fx_sdist() {
+  local file=$SCANKIT_CACHE/sdists/${1//-/_}-$2.tar.gz python
+  python=$(fx_torch_env)/bin/python || return 1
+  [ -e "$file" ] || MAMBA_SKIP_CUDA_BUILD=TRUE CAUSAL_CONV1D_SKIP_CUDA_BUILD=TRUE "$python" -m pip --disable-pip-version-check -q \
+    download --no-deps --no-binary :all: --no-build-isolation -d "$SCANKIT_CACHE/sdists" "$1==$2" >&2 || fx_die "no sources of $1 $2"
+  printf '%s\n' "$file"
+}
+
 # fx_packages REQUIREMENT...: wheels of the index, in one folder for pip's --find-links.
 fx_packages() {
   local folder=$SCANKIT_CACHE/packages

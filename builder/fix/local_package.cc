@@ -189,28 +189,20 @@ void take_declared_variables(const Host& host, const declared::ModuleFile& file,
   std::ranges::stable_sort(variables, {}, [](const auto& one) { return one.first; });
 }
 
+WithVariables::WithVariables(const std::vector<std::pair<std::string, std::string>>& variables) {
+  for (const auto& [name, value] : variables) {
+    const char* old = std::getenv(name.c_str());
+    before_.emplace_back(name, old == nullptr ? std::nullopt : std::optional<std::string>(old));
+    (void)::setenv(name.c_str(), value.c_str(), 1);
+  }
+}
+
+WithVariables::~WithVariables() {
+  for (const auto& [name, value] : before_)
+    (void)(value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str()));
+}
+
 namespace {
-
-// Sets variables of this process, for what is asked about a build, and puts the old ones back.
-class WithVariables {
- public:
-  explicit WithVariables(const std::vector<std::pair<std::string, std::string>>& variables) {
-    for (const auto& [name, value] : variables) {
-      const char* old = std::getenv(name.c_str());
-      before_.emplace_back(name, old == nullptr ? std::nullopt : std::optional<std::string>(old));
-      (void)::setenv(name.c_str(), value.c_str(), 1);
-    }
-  }
-  WithVariables(const WithVariables&) = delete;
-  WithVariables& operator=(const WithVariables&) = delete;
-  ~WithVariables() {
-    for (const auto& [name, value] : before_)
-      (void)(value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str()));
-  }
-
- private:
-  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
-};
 
 Report preflight_of(const Host& host, const std::string& python, const std::string& folder) {
   probes::SnapshotRequest request;

@@ -56,6 +56,18 @@ struct LocalSources {
   std::optional<declared::ModuleFile> declared;                  // their scankit.module.yaml
 };
 
+// Sets variables of this process, for what is asked about a build and for the build itself, and puts the old ones back.
+class WithVariables {
+ public:
+  explicit WithVariables(const std::vector<std::pair<std::string, std::string>>& variables);
+  WithVariables(const WithVariables&) = delete;
+  WithVariables& operator=(const WithVariables&) = delete;
+  ~WithVariables();
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+};
+
 // Errc::InvalidArgument if the directory builds no Python package. Errc::Unsupported if its build would fail here, as
 // `scankit doctor --sources` says, also with the variables that scankit sets for it.
 Result<LocalSources> examine_sources(const Host& host, const std::string& python, const std::string& folder);

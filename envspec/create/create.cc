@@ -54,6 +54,7 @@ struct Plan {
   BasePython base;
   EnvInstaller installer;
   FoundWheels wheels;
+  std::vector<SourceBuild> builds;
   std::vector<std::string> find_links;
 };
 
@@ -85,7 +86,9 @@ Result<Plan> plan_of_lock(const Host& host, const CreateRequest& request) {
     return not_installable(request.lock_file, lines);
   SCANKIT_CHECK(check_offline(host, request.offline));
   plan.find_links = wheel_folders(request);
-  SCANKIT_TRY(plan.wheels, find_wheels(plan.lock, plan.find_links, !request.offline.empty()));
+  const bool offline = !request.offline.empty();
+  plan.builds = sources_to_build(plan.lock, plan.find_links, offline);
+  SCANKIT_TRY(plan.wheels, find_wheels(without_packages(plan.lock, plan.builds), plan.find_links, offline));
   SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot));
   return plan;
 }
@@ -177,8 +180,10 @@ class Creation {
     if (plan_.spec) {
       SCANKIT_CHECK(install_of_spec(install, installer, progress));
     } else {
-      progress.act(announcement(installer));
-      SCANKIT_CHECK(install_locked(install, plan_.lock, plan_.wheels));
+      const EnvironmentLock ready = without_packages(plan_.lock, plan_.builds);
+      progress.act(announcement(ready, installer));
+      SCANKIT_CHECK(install_locked(install, ready, plan_.wheels));
+      SCANKIT_CHECK(build_sources(install, plan_.lock, plan_.builds));
     }
     SCANKIT_CHECK(fix::Interruption::check());
     report::progress_note(say("installed {} with {} in {:.1f} s",
@@ -200,10 +205,10 @@ class Creation {
   }
 
   // "installing 25 packages with uv, 2.5 GB to download at most"
-  std::string announcement(const std::string& installer) const {
+  std::string announcement(const EnvironmentLock& lock, const std::string& installer) const {
     std::uint64_t bytes = 0;
     std::size_t packages = 0;
-    for (const LockedDistribution& one : plan_.lock.distributions) {
+    for (const LockedDistribution& one : lock.distributions) {
       packages += one.artifact ? 1 : 0;
       if (one.artifact && !plan_.wheels.contains(one.name)) bytes += one.artifact->size;
     }
@@ -232,6 +237,12 @@ class Creation {
       proof_.push_back(std::move(met));
       SCANKIT_TRY(plan_.lock, request_.make_lock(made));
     }
+    lock_hash_ = hash_of(plan_.lock);
+    if (!plan_.builds.empty()) {
+      SCANKIT_TRY(const Subject made, look());
+      SCANKIT_TRY(auto compared, compare_builds(made, plan_.builds, plan_.lock));
+      std::ranges::move(compared, std::back_inserter(proof_));
+    }
     const std::string file = lock_file();
     SCANKIT_TRY(const auto steps, prove(aside_.python(), {plan_.lock, file}, request_.cache_dir));
     proof_.insert(proof_.end(), steps.begin(), steps.end());
@@ -243,7 +254,7 @@ class Creation {
     SCANKIT_TRY(const Subject made, look());
     SCANKIT_TRY(result_.rewritten, relocate(aside_.environment()));  // changes the times of some RECORDs
     SCANKIT_TRY(result_.record, make_record(*made.host, made.snapshot, plan_.lock));
-    result_.record.lock_sha256 = hash_of(plan_.lock);
+    result_.record.lock_sha256 = lock_hash_;
     result_.record.installer = installer::name_of(plan_.installer.kind);
     result_.record.proof = proof_;
     SCANKIT_CHECK(make_directories(path_join(aside_.environment(), ".scankit")));
@@ -296,6 +307,7 @@ class Creation {
   const Aside& aside_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::vector<ProofStep> proof_;
+  std::string lock_hash_;  // of the lock as it was read: what is built again takes the place of its libraries
   CreateResult result_;
 };
 

@@ -69,6 +69,20 @@ using FoundWheels = std::map<std::string, std::string>;
 // another hash. Otherwise only those that were built locally must be, since no index has them.
 Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<std::string>& folders,
                                 bool offline);
+// Where the file is, "" with the reason in `why` where it is in none of the directories with that hash.
+std::string find_file(const LockedArtifact& artifact, const std::vector<std::string>& folders,
+                      std::string& why);
+
+// A package that is built again from its source archive.
+struct SourceBuild {
+  std::string name, version;
+  LockedArtifact archive;
+  std::string path;  // where the archive is; "": it is downloaded from its URL
+};
+// Those whose wheel is in none of the directories, and whose archive is there or can be downloaded.
+std::vector<SourceBuild> sources_to_build(const EnvironmentLock& lock,
+                                          const std::vector<std::string>& folders, bool offline);
+EnvironmentLock without_packages(const EnvironmentLock& lock, const std::vector<SourceBuild>& builds);
 
 // 2. Made aside ---------------------------------------------------------------------------------------------
 
@@ -120,6 +134,21 @@ Result<void> make_venv(const InstallRequest& request);
 // is asked about all of them, what has a URL is downloaded, and the Error names all that are not available.
 Result<void> install_locked(const InstallRequest& request, const EnvironmentLock& lock,
                             const FoundWheels& found);
+// The user's installer for the new environment.
+Result<installer::Installer> installer_for(const InstallRequest& request);
+// Its command that installs the lines of a requirements file with their hashes.
+installer::InstallerCommand locked_install(const InstallRequest& request,
+                                           const installer::Installer& installer,
+                                           const std::string& requirements, bool only_wheels);
+// By the file's own URL; Errc::Malformed where it has another hash than the lock says.
+Result<void> download_file(const LockedArtifact& artifact, const std::string& folder);
+// Builds each package against what is installed, and installs its wheel. Nothing of an archive is read before its hash
+// is that of the lock. Without isolation where its build needs torch (fix/local_package.h).
+Result<void> build_sources(const InstallRequest& request, const EnvironmentLock& lock,
+                           const std::vector<SourceBuild>& builds);
+// The variables that make the build the locked one: architectures, switches of a project's setup.py. Sorted.
+std::vector<std::pair<std::string, std::string>> locked_build_variables(const EnvironmentLock& lock,
+                                                                        const SourceBuild& build);
 // What the resolver of the installer chooses within the requirements, with all dependencies.
 Result<void> install_resolved(const InstallRequest& request, const std::vector<std::string>& requirements);
 
@@ -163,6 +192,11 @@ struct ReadLock {
 // for which nothing is installed is "nothing_to_check", never passed. An Error is the first step that failed.
 Result<std::vector<ProofStep>> prove(const std::string& python, const ReadLock& lock,
                                      const std::string& cache_dir);
+
+// How what was built again differs from the lock: a step for each package, "passed" if it is the same to the byte. The
+// lock gets what was built as its libraries, so that the rest of the environment can be held to it.
+Result<std::vector<ProofStep>> compare_builds(const Subject& made, const std::vector<SourceBuild>& builds,
+                                              EnvironmentLock& lock);
 
 // 5. Recorded -----------------------------------------------------------------------------------------------
 

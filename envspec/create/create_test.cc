@@ -271,5 +271,60 @@ TEST(CreateSizes, AreReadable) {
   EXPECT_EQ(size_in_words(900), "1 kB");
 }
 
+LockedDistribution built(const std::string& name, const std::string& url) {
+  LockedDistribution one{
+      name, "1.0", "pip", "here", LockedArtifact{name + "-1.0-py3-none-any.whl", std::string(64, 'a'), 3, ""},
+      ""};
+  one.build = LockedBuild{.sdist = LockedArtifact{name + "-1.0.tar.gz", std::string(64, 'b'), 3, url},
+                          .sdist_from = "index"};
+  return one;
+}
+
+TEST_F(CreateTest, OnlyWhatHasNoWheelHereIsBuilt) {
+  EnvironmentLock lock;
+  lock.distributions = {built("packed", "https://h/p.tar.gz"), built("far", "https://h/f.tar.gz"),
+                        built("lost", ""), built("near", "")};
+  put(at("wheels/packed-1.0-py3-none-any.whl"), "abc");
+  put(at("wheels/near-1.0.tar.gz"), "abc");
+  const std::string hash = sha256_hex("abc");
+  lock.distributions[0].artifact->sha256 = lock.distributions[3].build->sdist->sha256 = hash;
+  const auto builds = sources_to_build(lock, {at("wheels")}, false);
+  ASSERT_EQ(builds.size(), 2U);
+  EXPECT_EQ(builds[0].name, "far");
+  EXPECT_EQ(builds[0].path, "");
+  EXPECT_EQ(builds[1].name, "near");
+  EXPECT_EQ(builds[1].path, at("wheels/near-1.0.tar.gz"));
+  ASSERT_EQ(sources_to_build(lock, {at("wheels")}, true).size(), 1U) << "a URL is no file";
+  const EnvironmentLock rest = without_packages(lock, builds);
+  ASSERT_EQ(rest.distributions.size(), 2U);
+  const auto refused = find_wheels(rest, {at("wheels")}, false);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(english(refused.error().message).find("no URL of its source archive lost-1.0.tar.gz is known"),
+            std::string::npos)
+      << english(refused.error().message);
+  // With another hash it is not that archive.
+  lock.distributions[3].build->sdist->sha256 = std::string(64, 'c');
+  EXPECT_EQ(sources_to_build(lock, {at("wheels")}, false).size(), 1U);
+}
+
+TEST(SourceBuilds, GetTheArchitecturesAndSwitchesOfTheLock) {
+  EnvironmentLock lock;
+  lock.distributions = {built("mamba-ssm", ""), built("other", "")};
+  const SourceBuild mamba{"mamba-ssm", "1.0", {}, ""}, other{"other", "1.0", {}, ""};
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(locked_build_variables(lock, mamba), (Variables{{"MAMBA_FORCE_BUILD", "TRUE"},
+                                                            {"MAMBA_KEEP_CUDA_BUILD", "FALSE"},
+                                                            {"MAMBA_SKIP_CUDA_BUILD", "TRUE"}}));
+  EXPECT_TRUE(locked_build_variables(lock, other).empty());
+  lock.libraries = {{"selective_scan_cuda.so", "mamba-ssm"}};
+  lock.distributions[0].build->toolchain.code = {"sm_80", "sm_90a", "compute_90a", "compute_120"};
+  EXPECT_EQ(locked_build_variables(lock, mamba),
+            (Variables{{"FORCE_CUDA", "1"},
+                       {"MAMBA_FORCE_BUILD", "TRUE"},
+                       {"MAMBA_KEEP_CUDA_BUILD", "TRUE"},
+                       {"MAMBA_SKIP_CUDA_BUILD", "FALSE"},
+                       {"TORCH_CUDA_ARCH_LIST", "12.0+PTX;8.0;9.0a+PTX"}}));
+}
+
 }  // namespace
 }  // namespace scankit::envspec

@@ -69,6 +69,8 @@ Result<std::string> pip_package(const InstallRequest& request) {
   return Error{Errc::ToolFailed, message("{} made no pip in {}", request.base, venv), ""};
 }
 
+}  // namespace
+
 // The words that begin each command. pip runs in the environment's own Python without being installed there,
 // from its directory (`python DIR/pip` works with every pip; `pip --python` only from 22.3 on).
 Result<installer::Installer> installer_for(const InstallRequest& request) {
@@ -83,6 +85,8 @@ Result<installer::Installer> installer_for(const InstallRequest& request) {
   installer.program = {python_of(request), pip};
   return installer;
 }
+
+namespace {
 
 // What both kinds of installation have in common. --ignore-installed: pip sees itself as installed, since it
 // runs from its own directory.
@@ -109,6 +113,8 @@ bool wheels_only(const EnvironmentLock& lock) {
   });
 }
 
+}  // namespace
+
 installer::InstallerCommand locked_install(const InstallRequest& request,
                                            const installer::Installer& installer,
                                            const std::string& requirements, bool only_wheels) {
@@ -118,6 +124,8 @@ installer::InstallerCommand locked_install(const InstallRequest& request,
   argv.insert(argv.end(), {"-r", requirements});
   return command_of(std::move(argv));
 }
+
+namespace {
 
 // One package that the index does not have.
 struct Lacking {
@@ -159,20 +167,24 @@ std::vector<Lacking> lacking(const InstallRequest& request, const installer::Ins
   return all;
 }
 
+}  // namespace
+
 // Packages that were installed from a URL are on no index, or on another one.
-Result<void> download_one(const LockedDistribution& one, const std::string& folder) {
+Result<void> download_file(const LockedArtifact& artifact, const std::string& folder) {
   SCANKIT_CHECK(make_directories(folder));
-  report::Progress progress(say("downloading {}", one.artifact->file));
+  report::Progress progress(say("downloading {}", artifact.file));
   installer::DownloadRequest request;
-  request.url = one.artifact->url;
-  request.out = path_join(folder, one.artifact->file);
-  request.sha256 = one.artifact->sha256;
-  request.size = one.artifact->size;
+  request.url = artifact.url;
+  request.out = path_join(folder, artifact.file);
+  request.sha256 = artifact.sha256;
+  request.size = artifact.size;
   request.limit = kMostWheelBytes;
   request.certificates = installer::index_settings(*make_real_host()).certificates;
   request.progress = [&](std::uint64_t have, std::uint64_t size) { progress.bytes(have, size); };
   return installer::download(request);
 }
+
+namespace {
 
 Error not_available(const std::vector<std::string>& lines, std::size_t of) {
   return {
@@ -195,8 +207,8 @@ Result<void> retry(InstallRequest request, const installer::Installer& installer
   std::vector<std::string> lines;
   for (const Lacking& one : missing) {
     std::string why = one.why;
-    const auto brought =
-        one.locked->artifact->url.empty() ? Result<void>(Error{}) : download_one(*one.locked, folder);
+    const auto brought = one.locked->artifact->url.empty() ? Result<void>(Error{})
+                                                           : download_file(*one.locked->artifact, folder);
     SCANKIT_CHECK(fix::Interruption::check());
     if (brought) continue;
     if (!one.locked->artifact->url.empty()) why = clauses({why, tr(brought.error().message)});

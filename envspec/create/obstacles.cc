@@ -62,11 +62,8 @@ std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& 
   return lines;
 }
 
-namespace {
-
-// Where the file is, "" with the reason in `why` where it is in none of the directories.
-std::string find_one(const LockedArtifact& artifact, const std::vector<std::string>& folders,
-                     std::string& why) {
+std::string find_file(const LockedArtifact& artifact, const std::vector<std::string>& folders,
+                      std::string& why) {
   for (const std::string& folder : folders) {
     const std::string path = path_join(folder, artifact.file);
     const auto hash = sha256_file(path);
@@ -85,8 +82,6 @@ std::string find_one(const LockedArtifact& artifact, const std::vector<std::stri
   return "";
 }
 
-}  // namespace
-
 std::string first_lines(const std::vector<std::string>& lines) {
   constexpr std::size_t kMostLines = 12;
   std::vector<std::string> shown(lines.begin(),
@@ -103,10 +98,16 @@ Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<s
   for (const LockedDistribution& one : lock.distributions) {
     if (!one.artifact || (!offline && one.source != "here")) continue;
     std::string why;
-    std::string path = find_one(*one.artifact, folders, why);
+    std::string path = find_file(*one.artifact, folders, why);
     if (!path.empty()) {
       found[one.name] = std::move(path);
       continue;
+    }
+    if (const LockedArtifact* archive = source_archive(one); archive != nullptr && one.source == "here") {
+      if (offline)
+        why = clauses({why, say("its source archive {} is not there either", archive->file)});
+      else if (archive->url.empty())
+        why = clauses({why, say("no URL of its source archive {} is known", archive->file)});
     }
     built = built || one.source == "here";
     missing.push_back(one.source == "here" ? say("{}, which was built locally: {}", named(one), why)
@@ -129,6 +130,30 @@ Result<void> check_offline(const Host& host, const std::string& folder) {
   return Error{
       Errc::InvalidArgument, message("--offline {} is not a directory", folder),
       message("scankit env fetch --out {} makes one where an index can be reached", shell_quoted(folder))};
+}
+
+std::vector<SourceBuild> sources_to_build(const EnvironmentLock& lock,
+                                          const std::vector<std::string>& folders, bool offline) {
+  std::vector<SourceBuild> builds;
+  for (const LockedDistribution& one : lock.distributions) {
+    const LockedArtifact* archive = source_archive(one);
+    if (archive == nullptr || !one.artifact) continue;
+    std::string why;
+    const bool archive_alone = archive == &*one.artifact;
+    if (!archive_alone && (one.source != "here" || !find_file(*one.artifact, folders, why).empty())) continue;
+    std::string path = find_file(*archive, folders, why);
+    if (path.empty() && (offline || archive->url.empty())) continue;
+    builds.push_back({one.name, one.version, *archive, std::move(path)});
+  }
+  return builds;
+}
+
+EnvironmentLock without_packages(const EnvironmentLock& lock, const std::vector<SourceBuild>& builds) {
+  EnvironmentLock rest = lock;
+  std::erase_if(rest.distributions, [&](const LockedDistribution& one) {
+    return std::ranges::find(builds, one.name, &SourceBuild::name) != builds.end();
+  });
+  return rest;
 }
 
 std::string size_in_words(std::uint64_t bytes) {

@@ -31,12 +31,26 @@ std::string hash_behind(const std::string& said, std::string_view label) {
   return is_sha256(hash) ? hash : "";
 }
 
-// "    NAME==VERSION from URL (from -r FILE (line 1)):"; uv names no URL.
+// "DEBUG No cache entry for: URL" of uv's log, whatever it says of its cache: the one of an archive of that version.
+std::string url_in_log(const std::string& said, const IndexQuestion& question) {
+  constexpr std::string_view kLabel = " for: ";
+  for (auto at = said.find(kLabel); at != std::string::npos; at = said.find(kLabel, at + 1)) {
+    const auto begin = at + kLabel.size();
+    std::string url = said.substr(begin, said.find_first_of(" \n", begin) - begin);
+    const std::string file = file_name_of(url), name = file.substr(0, question.name.size());
+    if (normalized_name(name) == question.name &&
+        file.substr(name.size()).starts_with("-" + question.version + "."))
+      return url;
+  }
+  return "";
+}
+
+// "    NAME==VERSION from URL (from -r FILE (line 1)):" of pip.
 std::string url_of(const std::string& said, const IndexQuestion& question) {
   std::string label = question.name + "==" + question.version;
   label += kPlace;
   const auto at = said.find(label);
-  if (at == std::string::npos) return "";
+  if (at == std::string::npos) return url_in_log(said, question);
   const auto begin = at + label.size();
   return said.substr(begin, said.find_first_of(" \n", begin) - begin);
 }
@@ -49,13 +63,13 @@ std::string usual_file_name(const IndexQuestion& question) {
   return name + "-" + question.version + ".tar.gz";
 }
 
-// uv has no `pip download`: it would install into an empty target, which the wrong hash prevents.
+// uv has no `pip download`: it would install into an empty target, which the wrong hash prevents. Only its log has URLs.
 Words command_of(const installer::Installer& installer, const std::string& questions,
                  const std::string& folder) {
   Words argv = installer.program;
   Words more;
   if (installer.kind == installer::Installer::Kind::Uv) {
-    more = {"pip", "install", "--no-progress", "--target", folder + "/target"};
+    more = {"pip", "install", "--no-progress", "--verbose", "--target", folder + "/target"};
     if (!installer.environment.empty()) more.insert(more.end(), {"--python", installer.environment});
   } else {
     more = {"--disable-pip-version-check",

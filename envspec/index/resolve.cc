@@ -6,6 +6,7 @@
 #include "doctor/base/version.h"
 #include "doctor/probes/packages/distributions.h"
 #include "envspec/index/index.h"
+#include "envspec/lock/build_facts.h"
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock.h"
 
@@ -13,6 +14,8 @@
 // usually only new packages are asked of the index, in one run for all of them.
 namespace scankit::envspec {
 namespace {
+
+constexpr std::string_view kOwnPrefix = "scankit-";  // distributions of our modules
 
 class Resolver {
  public:
@@ -25,6 +28,7 @@ class Resolver {
       if (!by_records(one)) open.push_back(&one);
     const IndexReply reply = ask(open);
     for (LockedDistribution* one : open) by_index(*one, reply);
+    describe_builds(reply);
     return reply.notes;
   }
 
@@ -53,7 +57,11 @@ class Resolver {
     if (one.source == "here") return build_again(one);
     const DirectUrl direct = direct_url(host_, installed(one));
     if (direct.archive && !direct.url.empty() && !direct.sha256.empty() && !direct.file_name.empty()) {
-      take(one, {direct.file_name, direct.sha256, 0, direct.url});
+      const LockedArtifact file{direct.file_name, direct.sha256, 0, direct.url};
+      if (file.file.ends_with(".whl"))
+        take(one, file);
+      else
+        by_source(one, file);
       return true;
     }
     // Installed from a directory or a repository: an index may have another file of the same version.
@@ -83,6 +91,7 @@ class Resolver {
       return true;
     }
     take(one, {wheel->file, sha256_hex(wheel->bytes), wheel->bytes.size(), ""});
+    packed_[one.name] = wheel->files;
     return true;
   }
 
@@ -108,13 +117,12 @@ class Resolver {
     const auto begin = std::chrono::steady_clock::now();
     IndexReply reply = ask_index_of(request_.installer, questions, request_.node_deadline);
     if (!request_.second || reply.refused.empty()) return reply;
+    find_addresses(questions, begin, reply);
     std::erase_if(questions, [&](const IndexQuestion& one) {
       return !reply.refused.contains(one.name) || reply.sources.contains(one.name);
     });
     if (questions.empty()) return reply;
-    // The time is for both indexes together: the second one gets what the first has left.
-    const auto left = request_.node_deadline - std::chrono::duration_cast<std::chrono::seconds>(
-                                                   std::chrono::steady_clock::now() - begin);
+    const auto left = time_left(begin);
     if (left.count() <= 0) return reply;
     IndexReply more = ask_index_of(*request_.second, questions, left);
     for (const auto& [name, offered] : more.offered) reply.refused.erase(name);
@@ -122,6 +130,25 @@ class Resolver {
     reply.sources.merge(more.sources);
     if (!more.offered.empty() || !more.sources.empty()) reply.notes = more.notes;
     return reply;
+  }
+
+  // The time is for both installers together: the second one gets what the first has left.
+  std::chrono::seconds time_left(std::chrono::steady_clock::time_point begin) const {
+    return request_.node_deadline -
+           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
+  }
+
+  // A uv whose log is silent names the hash of a source archive, and pip its URL too, by which it is downloaded.
+  void find_addresses(const std::vector<IndexQuestion>& questions,
+                      std::chrono::steady_clock::time_point begin, IndexReply& reply) const {
+    for (const IndexQuestion& one : questions) {
+      const auto source = reply.sources.find(one.name);
+      if (source == reply.sources.end() || !source->second.url.empty()) continue;
+      const auto left = time_left(begin);
+      if (left.count() <= 0) return;
+      const SourceReply told = ask_source(*request_.second, one, left);
+      if (told.archive && told.archive->sha256 == source->second.sha256) source->second = *told.archive;
+    }
   }
 
   IndexReply ask_index_of(const installer::Installer& installer, const std::vector<IndexQuestion>& questions,
@@ -179,6 +206,41 @@ class Resolver {
     take(one, source);
   }
 
+  // What was built somewhere, and not by us: our modules have a manifest.
+  static bool is_built(const LockedDistribution& one) {
+    if (one.source == "here") return !one.name.starts_with(kOwnPrefix);
+    return one.source == "index" && one.artifact && !one.artifact->file.ends_with(".whl");
+  }
+
+  static std::string why_no_archive(const LockedDistribution& one, const IndexReply& reply) {
+    if (const auto refused = reply.refused.find(one.name); refused != reply.refused.end())
+      return refused->second;
+    return reply.offered.contains(one.name)
+               ? english(
+                     message("the index has other wheels of this version, and was not asked for its sources"))
+               : english(message("the index was not queried"));
+  }
+
+  void describe_builds(const IndexReply& reply) {
+    std::optional<PlacedLibraries> libraries;  // of all packages; none is read if nothing was built
+    for (LockedDistribution& one : lock_.distributions) {
+      if (!is_built(one)) continue;
+      if (!libraries) libraries = placed_libraries(host_, snapshot_);
+      BuildHints hints{.cache = built_wheels_folder(host_)};
+      if (const auto source = reply.sources.find(one.name); source != reply.sources.end())
+        hints.index = &source->second;
+      hints.why_not_index = why_no_archive(one, reply);
+      const LockedDistribution* known =
+          request_.older == nullptr ? nullptr : find_locked(*request_.older, one.name);
+      if (known != nullptr && known->build && known->artifact && one.artifact &&
+          known->artifact->sha256 == one.artifact->sha256)
+        hints.older = &*known->build;
+      one.build = build_facts(host_, *libraries, installed(one), hints);
+      if (const auto packed = packed_.find(one.name); packed != packed_.end())
+        one.build->files = packed->second;
+    }
+  }
+
   // PyPI refuses wheels with the bare tag linux_x86_64, so that such a wheel was probably built locally.
   // torch's own index has such wheels, but that index was just asked and does not have this one.
   bool is_local_build(const LockedDistribution& one) const {
@@ -192,6 +254,7 @@ class Resolver {
   const Snapshot& snapshot_;
   const ResolveRequest& request_;
   EnvironmentLock& lock_;
+  std::map<std::string, std::map<std::string, std::string>> packed_;  // package -> its files -> hashes
 };
 
 }  // namespace

@@ -99,8 +99,12 @@ std::string file_name_of(const std::string& url) {
 // PEP 610 demands exactly one of archive_info, vcs_info and dir_info; only an archive can
 // be installed again.
 DirectUrl direct_url(const Host& host, const Distribution& distribution) {
+  return read_direct_url(host, path_join(distribution.path, "direct_url.json"));
+}
+
+DirectUrl read_direct_url(const Host& host, const std::string& path) {
   DirectUrl direct;
-  const Json json = json_of(host, path_join(distribution.path, "direct_url.json"));
+  const Json json = json_of(host, path);
   if (!json.is_object()) return direct;
   const std::string url = json_text(json, "url");
   direct.there = true;

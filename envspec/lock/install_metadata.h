@@ -38,6 +38,8 @@ struct DirectUrl {
   std::string commit;     // of a repository
 };
 DirectUrl direct_url(const Host& host, const Distribution& distribution);
+// The same of any file of that form; pip's cache has such ones.
+DirectUrl read_direct_url(const Host& host, const std::string& path);
 
 // The tags of its WHEEL: "cp311-cp311-manylinux_2_28_x86_64". Empty where there is none (an egg, apt).
 std::vector<std::string> installed_tags(const Host& host, const Distribution& distribution);

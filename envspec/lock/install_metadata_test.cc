@@ -53,6 +53,16 @@ TEST(Records, ReadTheHashOfASourceFromTheRefusal) {
   ASSERT_TRUE(by_uv);
   EXPECT_EQ(by_uv->file, "mamba_ssm-2.3.2.post1.tar.gz");
   EXPECT_EQ(by_uv->sha256, hash);
+  EXPECT_EQ(by_uv->url, "");
+  const auto by_log = read_source_hash(
+      "DEBUG No cache entry for: https://h.example/simple/mamba-ssm/\nDEBUG No cache entry for: "
+      "https://h.example/a/torch-2.3.2.post1.tar.gz\nDEBUG Found fresh response for: "
+      "https://me:secret@h.example/a/Mamba_SSM-2.3.2.post1.zip\n  Computed:\n    sha256:" +
+          hash + "\n",
+      question);
+  ASSERT_TRUE(by_log);
+  EXPECT_EQ(by_log->url, "https://h.example/a/Mamba_SSM-2.3.2.post1.zip");
+  EXPECT_EQ(by_log->file, "Mamba_SSM-2.3.2.post1.zip");
   for (const char* none : {"", "Computed:", "Got nothing", "Computed:\n  sha256:abc"})
     EXPECT_FALSE(read_source_hash(none, question)) << none;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,7 @@
 namespace scankit::envspec {
 
 inline constexpr int kLockMajor = 1;  // another one is refused
-inline constexpr int kLockMinor = 0;  // a newer one is read; what it adds is not understood
+inline constexpr int kLockMinor = 1;  // a newer one is read; what it adds is not understood
 inline constexpr const char* kLockFile = "scankit.lock";
 
 // What an installer installed a distribution from, as a file that it can install again.
@@ -30,6 +31,30 @@ struct LockedArtifact {
   std::string url;         // where it lay; without a user's name and password. "": only the index knows
 };
 
+// The compilers that made a package, as far as its files tell. What they do not tell is empty, with the reason.
+struct LockedToolchain {
+  std::string generator;               // what made its wheel: "setuptools (82.0.1)"
+  std::vector<std::string> compilers;  // as they name themselves: "GCC: (Debian 12.2.0-14) 12.2.0"
+  std::vector<std::string> cuda;       // the toolkits of its device code: "13.0"
+  std::vector<std::string> code;       // "sm_90", "compute_90"
+  std::vector<std::string> torch;      // the minor releases whose symbols it fits: "2.11"
+  std::string why_no_compilers, why_no_cuda, why_no_torch;
+};
+
+// How a package came about that no index has as a wheel.
+struct LockedBuild {
+  std::optional<LockedArtifact> sdist;
+  // Who says so. "direct_url": the installer, for this installation. "pip_cache": pip, for the wheel that it built, whose
+  // files are the installed ones. "index": it has this archive of the version; that it was built from it, nobody noted.
+  std::string sdist_from;
+  std::string why_no_sdist;
+  std::optional<LockedArtifact> wheel;  // as it was built, before it was installed
+  std::string why_no_wheel;
+  LockedToolchain toolchain;
+  std::map<std::string, std::string>
+      files;  // path below site-packages -> SHA-256; empty where it cannot be packed
+};
+
 struct LockedDistribution {
   std::string name, version;  // the name as PEP 503 writes it
   std::string installer;      // "pip", "uv", "conda", "scankit"
@@ -37,7 +62,10 @@ struct LockedDistribution {
   std::string source;
   std::optional<LockedArtifact> artifact;
   std::string why_no_artifact;
+  std::optional<LockedBuild> build = {};  // nothing for what an index has as a wheel, and for modules of ours
 };
+// The source archive that it can be built from again; nullptr where none is known.
+const LockedArtifact* source_archive(const LockedDistribution& one);
 
 // What `conda list --explicit` and `conda env export` tell of one package.
 struct CondaPackage {
@@ -115,6 +143,7 @@ const LockedDistribution* find_locked(const EnvironmentLock& lock, std::string_v
 struct RepackedWheel {
   std::string file;   // "scankit_selective_scan_cuda-0.1.0-cp38-abi3-manylinux_2_17_x86_64.whl"
   std::string bytes;  // the same ones from the same installed files
+  std::map<std::string, std::string> files;  // path below site-packages -> SHA-256, without its RECORD
 };
 // What was built on this machine is on no index: the installed files, by their RECORD, as a wheel again. An
 // Error says why that cannot be: a file is missing or was changed, or lies outside of site-packages.
@@ -133,6 +162,8 @@ Result<void> lock_files(const Host& host, const Snapshot& snapshot, HashCache& c
 
 // What one file is bound to, without its hash.
 LockedLibrary locked_library(const Host& host, const std::string& path);
+// In what two files of one path differ, but for their bytes: "string ABI new -> old; glibc 2.17 -> 2.34".
+std::string library_differences(const LockedLibrary& locked, const LockedLibrary& here);
 
 // Two things that concern a lock after it was read. First, the forms that its texts must have: a lock
 // may be a stranger's, and its texts go into files that other programs read (requirements, TOML, YAML,

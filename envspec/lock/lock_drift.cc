@@ -52,6 +52,32 @@ class Values {
   std::set<std::string> seen_;
 };
 
+void check_file(Values& values, const std::string& field, const std::optional<LockedArtifact>& artifact) {
+  if (!artifact) return;
+  values.demand(is_file_name(artifact->file), fmt::format("{}: file", field), artifact->file);
+  values.demand(is_sha256(artifact->sha256), fmt::format("{}: sha256", field), artifact->sha256);
+  values.demand(artifact->url.empty() || is_plain_url(artifact->url), fmt::format("{}: url", field),
+                artifact->url);
+}
+
+void check(Values& values, const LockedBuild& one) {
+  check_file(values, "distributions: build: sdist", one.sdist);
+  check_file(values, "distributions: build: wheel", one.wheel);
+  const LockedToolchain& by = one.toolchain;
+  for (const std::string* text : {&one.sdist_from, &one.why_no_sdist, &one.why_no_wheel, &by.generator,
+                                  &by.why_no_compilers, &by.why_no_cuda, &by.why_no_torch})
+    values.plain("distributions: build", *text);
+  for (const auto* texts : {&by.compilers, &by.cuda, &by.torch})
+    for (const std::string& text : *texts) values.plain("distributions: build: toolchain", text);
+  // They become the value of a variable of a build.
+  for (const std::string& text : by.code)
+    values.demand(only(text, "_"), "distributions: build: toolchain: code", text);
+  for (const auto& [path, hash] : one.files) {
+    values.demand(is_inner_path(path), "distributions: build: files", path);
+    values.demand(is_sha256(hash), "distributions: build: files: sha256", hash);
+  }
+}
+
 void check(Values& values, const LockedDistribution& one) {
   values.demand(is_locked_name(one.name), "distributions: name", one.name);
   values.unique("distributions: name", one.name);
@@ -60,11 +86,8 @@ void check(Values& values, const LockedDistribution& one) {
   values.plain("distributions: why_no_artifact", one.why_no_artifact);
   const std::set<std::string> sources = {"index", "here", "conda", "editable"};
   values.demand(sources.contains(one.source), "distributions: source", one.source);
-  if (!one.artifact) return;
-  values.demand(is_file_name(one.artifact->file), "distributions: artifact: file", one.artifact->file);
-  values.demand(is_sha256(one.artifact->sha256), "distributions: artifact: sha256", one.artifact->sha256);
-  values.demand(one.artifact->url.empty() || is_plain_url(one.artifact->url), "distributions: artifact: url",
-                one.artifact->url);
+  check_file(values, "distributions: artifact", one.artifact);
+  if (one.build) check(values, *one.build);
 }
 
 void check(Values& values, const LockedLibrary& one) {

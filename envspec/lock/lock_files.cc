@@ -79,8 +79,6 @@ Outcome locked_packages(const LockView& view) {
   return outcome;
 }
 
-namespace {
-
 // "string ABI new -> old; needs libcudart.so.12 -> libcudart.so.13": what is different about a library
 // whose hash differs. "" where it is bound to the same as before.
 std::string library_differences(const LockedLibrary& locked, const LockedLibrary& here) {
@@ -102,6 +100,8 @@ std::string library_differences(const LockedLibrary& locked, const LockedLibrary
   add("build-id", locked.build_id, here.build_id);
   return text;
 }
+
+namespace {
 
 // Compares the hash of every locked library with the installed file of the same inner path.
 class FileCheck {

@@ -23,21 +23,52 @@ SCANKIT_FIELDS(LockedTorch, version, cuda, hip, git, string_abi, cxx_standard, d
 SCANKIT_FIELDS(LockedMachine, architecture, libc, libc_version, driver, driver_cuda, libcuda, why_no_driver,
                gpus, why_no_gpus, compilers)
 
+SCANKIT_FIELDS(LockedToolchain, generator, compilers, cuda, code, torch, why_no_compilers, why_no_cuda,
+               why_no_torch)
+
+static Json or_null(const std::optional<LockedArtifact>& artifact) {
+  return artifact ? Json(*artifact) : Json(nullptr);
+}
+static std::optional<LockedArtifact> unless_null(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  if (at == json.end() || at->is_null()) return std::nullopt;
+  return at->get<LockedArtifact>();
+}
+
+// Added in schema 1.1.
+static void to_json(Json& json, const LockedBuild& one) {
+  json = Json{
+      {"sdist", or_null(one.sdist)}, {"sdist_from", one.sdist_from},     {"why_no_sdist", one.why_no_sdist},
+      {"wheel", or_null(one.wheel)}, {"why_no_wheel", one.why_no_wheel}, {"toolchain", one.toolchain},
+      {"files", one.files}};
+}
+static void from_json(const Json& json, LockedBuild& one) {
+  one.sdist = unless_null(json, "sdist");
+  one.sdist_from = json.value("sdist_from", "");
+  one.why_no_sdist = json.value("why_no_sdist", "");
+  one.wheel = unless_null(json, "wheel");
+  one.why_no_wheel = json.value("why_no_wheel", "");
+  one.toolchain = json.value("toolchain", LockedToolchain());
+  one.files = json.value("files", one.files);
+}
+
 // "artifact" is null where no file is known, and "why_no_artifact" then has the reason.
 static void to_json(Json& json, const LockedDistribution& one) {
   json = Json{
       {"name", one.name}, {"version", one.version}, {"installer", one.installer}, {"source", one.source}};
-  json["artifact"] = one.artifact ? Json(*one.artifact) : Json(nullptr);
+  json["artifact"] = or_null(one.artifact);
   if (!one.artifact) json["why_no_artifact"] = one.why_no_artifact;
+  if (one.build) json["build"] = *one.build;
 }
 static void from_json(const Json& json, LockedDistribution& one) {
   one.name = json.at("name").get<std::string>();
   one.version = json.at("version").get<std::string>();
   one.installer = json.value("installer", "");
   one.source = json.value("source", "");
-  if (const auto at = json.find("artifact"); at != json.end() && !at->is_null())
-    one.artifact = at->get<LockedArtifact>();
+  one.artifact = unless_null(json, "artifact");
   one.why_no_artifact = json.value("why_no_artifact", "");
+  if (const auto at = json.find("build"); at != json.end() && !at->is_null())
+    one.build = at->get<LockedBuild>();
 }
 
 // The manifest is JSON text in the module's file; it is embedded as JSON here, so that a diff of two
@@ -186,6 +217,11 @@ Result<EnvironmentLock> read_lock(const std::string& path) {
   Error error = text.error();
   if (error.code == Errc::NotFound) error.hint = message("write one: scankit env lock");
   return error;
+}
+
+const LockedArtifact* source_archive(const LockedDistribution& one) {
+  if (one.artifact && !one.artifact->file.ends_with(".whl")) return &*one.artifact;
+  return one.build && one.build->sdist ? &*one.build->sdist : nullptr;
 }
 
 const LockedDistribution* find_locked(const EnvironmentLock& lock, std::string_view name) {

@@ -36,15 +36,19 @@ std::string edited(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-// Somebody who edits a part and knows how to make its hash anew.
-std::string forged(const std::function<void(nlohmann::json&)>& change) {
-  auto json = nlohmann::json::parse(lock_to_json(example()));
-  change(json);
+std::string resealed(nlohmann::json json) {
   json.erase("integrity");
   nlohmann::json hashes;
   for (const auto& [name, part] : json.items()) hashes[name] = sha256_hex(part.dump());
   json["integrity"] = hashes;
   return json.dump();
+}
+
+// Somebody who edits a part and knows how to make its hash anew.
+std::string forged(const std::function<void(nlohmann::json&)>& change) {
+  auto json = nlohmann::json::parse(lock_to_json(example()));
+  change(json);
+  return resealed(std::move(json));
 }
 
 std::string message(const std::string& text) {
@@ -60,6 +64,47 @@ TEST(Lock, ComesBackAsItWas) {
   EXPECT_EQ(lock->distributions[0].artifact->size, 65638U);
   EXPECT_EQ(lock->libraries[0].needed[0], "libc.so.6");
   EXPECT_FALSE(lock->distributions[1].artifact);
+}
+
+TEST(Lock, KeepsHowAPackageWasBuilt) {
+  EnvironmentLock lock = example();
+  LockedBuild build{
+      .sdist = LockedArtifact{"einops-0.8.2.tar.gz", std::string(64, 'c'), 9, "https://h/e.tar.gz"},
+      .sdist_from = "pip_cache",
+      .why_no_wheel = "nobody kept it"};
+  build.toolchain.compilers = {"GCC: (Debian 12.2.0-14) 12.2.0"};
+  build.toolchain.code = {"sm_90"};
+  build.files = {{"einops/__init__.py", std::string(64, 'd')}};
+  lock.distributions[0].build = build;
+  const std::string text = lock_to_json(lock);
+  const auto again = lock_from_json(text, "L");
+  ASSERT_TRUE(again) << english(again.error().message);
+  EXPECT_EQ(lock_to_json(*again), text);
+  ASSERT_TRUE(again->distributions[0].build);
+  EXPECT_EQ(source_archive(again->distributions[0])->file, "einops-0.8.2.tar.gz");
+  EXPECT_FALSE(again->distributions[1].build) << "nobody built it";
+  EXPECT_EQ(source_archive(again->distributions[1]), nullptr);
+}
+
+TEST(Lock, RefusesABuildThatNamesWhatItMustNot) {
+  const std::pair<const char*, const char*> bad[] = {{"/sdist/file", "../x.tar.gz"},
+                                                     {"/sdist/url", "https://h/x'; id"},
+                                                     {"/sdist/sha256", "12"},
+                                                     {"/toolchain/code/0", "sm_90; id"},
+                                                     {"/toolchain/generator", "a\nb"}};
+  EnvironmentLock lock = example();
+  lock.distributions[0].build = LockedBuild{.sdist = LockedArtifact{"x.tar.gz", std::string(64, 'c'), 9, ""}};
+  lock.distributions[0].build->toolchain.code = {"sm_90"};
+  lock.distributions[0].build->files = {{"a.py", std::string(64, 'd')}};
+  const std::string good = lock_to_json(lock);
+  const auto with = [&](const std::string& at, const nlohmann::json& value) {
+    auto json = nlohmann::json::parse(good);
+    json["distributions"][0]["build"][nlohmann::json::json_pointer(at)] = value;
+    return message(resealed(json));
+  };
+  for (const auto& [at, value] : bad) EXPECT_NE(with(at, value).find("build"), std::string::npos) << at;
+  EXPECT_NE(with("/files", {{"../../etc/passwd", std::string(64, 'd')}}).find("build: files"),
+            std::string::npos);
 }
 
 TEST(Export, CondaLeavesOutWhatTheOthersDo) {
@@ -146,7 +191,7 @@ TEST(Lock, MayBeIndentedOtherwise) {
 }
 
 TEST(Lock, RefusesAnotherMajorSchema) {
-  const auto newer = lock_from_json(edited("\"1.0\"", "\"2.0\""), "L");
+  const auto newer = lock_from_json(edited("\"1.1\"", "\"2.0\""), "L");
   ASSERT_FALSE(newer);
   EXPECT_EQ(newer.error().code, Errc::Unsupported);
   EXPECT_EQ(english(newer.error().message), "L has schema 2.0, and this scankit reads 1.x");
@@ -155,7 +200,7 @@ TEST(Lock, RefusesAnotherMajorSchema) {
                                json["later"] = {1, 2};
                              }),
                              "L"));
-  EXPECT_NE(message(edited("\"1.0\"", "\"\\u001b[31m\"")).find("\\x1b"), std::string::npos);
+  EXPECT_NE(message(edited("\"1.1\"", "\"\\u001b[31m\"")).find("\\x1b"), std::string::npos);
 }
 
 TEST(Lock, EveryTruncationIsAnError) {

@@ -113,7 +113,10 @@ Result<RepackedWheel> repack(const Host& host, const Distribution& distribution)
   if (!record) return cannot(distribution.name, message("it has no RECORD"));
   SCANKIT_TRY(std::vector<fix::InstalledFile> files, recorded_files(host, distribution, *record));
   std::string lines;
-  for (const fix::InstalledFile& file : files) lines += fix::record_line(file);
+  for (const fix::InstalledFile& file : files) {
+    lines += fix::record_line(file);
+    wheel.files[file.path] = sha256_hex(file.bytes);
+  }
   const std::string path = info + "/RECORD";
   files.push_back({path, lines + path + ",,\n"});
   wheel.bytes = fix::stored_zip(files);

@@ -242,20 +242,6 @@ namespace {
 // Reading one takes a millisecond or so; a dozen narrow as well as a hundred.
 constexpr std::size_t kLibrariesRead = 24;
 
-// The text of .comment, in which each compiler leaves its name; "" where it was stripped.
-std::string compilers_of(const elf::Image& image) {
-  constexpr std::uint64_t kLimit = 1u << 16;  // a line for each compiler
-  for (const elf::Section& section : image.sections()) {
-    if (section.name != ".comment") continue;
-    const auto text = image.file().slice(section.offset, std::min(section.size, kLimit));
-    if (!text) return "";
-    std::string lines(text->text());
-    std::ranges::replace(lines, '\0', '\n');
-    return lines;
-  }
-  return "";
-}
-
 // The places in headers that its assertions name.
 std::vector<std::string> header_lines_of(const elf::Image& image) {
   constexpr std::size_t kMost = 4096;
@@ -273,7 +259,7 @@ BuiltFor date_extension(const Extension& copy, const std::vector<elf::UndefinedS
     return torch_abi::date_file(
         torch_abi::SymbolIndex::built_in(),
         {copy.path, undefined, copy.string_abi, copy.pybind_internals, copy.tag, copy.cuda_major,
-         copy.glibc_min, compilers_of(image), header_lines_of(image)});
+         copy.glibc_min, comment_section(image), header_lines_of(image)});
   // Not worth the inflating of the symbol index.
   BuiltFor built_for;
   built_for.file = copy.path;

@@ -58,6 +58,15 @@ Extension inspect_extension(const Host& host, const std::string& path);
 BuiltFor date_extension(const Extension& copy, const std::vector<elf::UndefinedSymbol>& undefined,
                         const elf::Image& image);
 
+// What the compilers of a file left in it: lines of .comment ("GCC: (Debian 12.2.0-14) 12.2.0"), without those of
+// linkers, and the CUDA toolkits that made its packed device code ("13.0"). Empty where it does not say.
+struct CompilerTraces {
+  std::vector<std::string> compilers, toolkits;  // sorted, each once
+};
+CompilerTraces compiler_traces(const Host& host, const std::string& path);
+// The lines of .comment as they are, with line ends; "" where it was stripped.
+std::string comment_section(const elf::Image& image);
+
 // One answer for the files that `name`, a wheel or a folder, holds.
 BuiltFor date_files_together(const std::string& name, const std::vector<BuiltFor>& files);
 

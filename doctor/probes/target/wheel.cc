@@ -311,6 +311,13 @@ Result<std::optional<WheelText>> module_file_of_wheel(const std::string& path) {
   return std::optional(WheelText{found->name, std::move(text)});
 }
 
+Result<std::string> record_of_wheel(const std::string& path) {
+  SCANKIT_TRY(Archive archive, open_archive(path));
+  const Member* record = find_info(archive.members, "RECORD");
+  if (record == nullptr) return refused(path, message("it contains no .dist-info/RECORD"));
+  return read_text(archive.zip.get(), path, *record);
+}
+
 Message module_file_problem(const Wheel& wheel) {
   const auto member = module_file_of_wheel(wheel.path);
   if (!member || !*member) return "";  // an archive that cannot be read is told by those who unpack it

@@ -52,7 +52,9 @@ struct WheelText {
   std::string name, text;  // of the member
 };
 Result<std::optional<WheelText>> module_file_of_wheel(const std::string& path);
-// What is wrong with it, for its maintainer; "" where nothing is, or where the wheel has none.
+// The text of its .dist-info/RECORD.
+Result<std::string> record_of_wheel(const std::string& path);
+// What is wrong with scankit.module.yaml, for its maintainer; "" where nothing is, or where the wheel has none.
 Message module_file_problem(const Wheel& wheel);
 
 }  // namespace scankit::probes

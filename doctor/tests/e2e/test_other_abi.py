@@ -7,19 +7,14 @@ import shutil
 
 import pytest
 
-from fixtures import CACHE, MODULE_SOURCES, TORCH, host_python, include_of, run, shared_python, shared_torch, shell
+from fixtures import MODULE_SOURCES, TORCH, host_python, include_of, run, shared_torch, shell
 
 MAMBA, CONV, SCATTER = ("mamba-ssm", "2.2.5"), ("causal-conv1d", "1.5.2"), ("torch-scatter", "2.1.2")
 
 
 def archive(project, version):
     """Its sources, from the index."""
-    file = CACHE / f"sdists/{project.replace('-', '_')}-{version}.tar.gz"
-    if not file.exists():
-        run(shared_python(), "-m", "pip", "--disable-pip-version-check", "-q", "download", "--no-deps", "--no-binary", ":all:",
-            "--no-build-isolation", "-d", file.parent, f"{project}=={version}",
-            variables={"MAMBA_SKIP_CUDA_BUILD": "TRUE", "CAUSAL_CONV1D_SKIP_CUDA_BUILD": "TRUE"})
-    run("tar", "-xf", file, "-C", "sources")
+    run("tar", "-xf", shell("fx_sdist", project, version), "-C", "sources")
 
 
 @pytest.mark.ctest(labels="matrix;e2e", timeout=3000, fixtures="torch_env", processors=2)

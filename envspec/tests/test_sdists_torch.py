@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same with a real torch: a C++ extension whose build imports torch, and the mamba-ssm that `scankit fix --package` installs.
+Minutes, and 5 GB."""
+import os
+from pathlib import Path
+
+import pytest
+
+from creating import Create
+from fixtures import TORCH, TRITON, run, shell, shell_or_skip, site_of
+from lock_wheels import wheel
+from project import sha256
+from source_packages import build_tools, serve, twice
+from test_create_far import serve_what_torch_needs
+
+# What mamba_ssm imports of the release before 5, with its own dependencies (doctor/tests/e2e/packages.sh).
+TRANSFORMERS = ["transformers==4.57.6", "huggingface_hub==0.36.2", "tokenizers==0.22.2", "safetensors==0.8.0", "regex", "requests",
+                "tqdm", "pyyaml", "urllib3", "idna", "certifi", "charset-normalizer"]
+MAMBA = "2.2.5"
+
+pytestmark = pytest.mark.ctest(group="envspec.sdists", labels="matrix;large;e2e", timeout=1800)
+
+
+@pytest.fixture
+def wheels():
+    """Of torch, and of what mamba-ssm imports. Before `bare_project`: the download needs the caller's index."""
+    build_tools()
+    packages = shell_or_skip("fx_packages", TRITON, *TRANSFORMERS)
+    files = [*Path(packages).glob("*.whl"), *Path(shell_or_skip("fx_wheels")).glob("*.whl")]
+    return [file for file in files if file.name.split("-")[0] not in ("pip", "uv", "setuptools") or file.parent.name == "wheels"]
+
+
+@pytest.fixture
+def mamba():
+    """Its source archive."""
+    return Path(shell_or_skip("fx_sdist", "mamba-ssm", MAMBA))
+
+
+@pytest.fixture
+def project(wheels, bare_project):
+    """An environment with torch, without setuptools."""
+    serve(bare_project.index, *wheels)
+    bare_project.make_environment("env")
+    requirements = [word for word in shell("fx_torch_requirements").split() if word not in ("setuptools", "wheel", "pytest")]
+    bare_project.uv("pip", "install", "--python", bare_project.python, "--no-deps", *requirements, timeout=900).ends(0)
+    return bare_project
+
+
+def add(project, archive):
+    """It has been built against the torch of the environment, with tools that are not there any more."""
+    serve(project.index)
+    project.uv("pip", "install", "--python", project.python, "setuptools", "wheel").ends(0)
+    project.uv("pip", "install", "--python", project.python, "--no-deps", "--no-build-isolation", archive, timeout=900).ends(0)
+    project.uninstall("setuptools", "wheel")
+
+
+def steps_of(result):
+    assert result.status in (0, 4), result
+    return {step["what"]: step for step in result.json["proof"]}
+
+
+def test_against_torch(project):
+    """Built again without isolation, and what the compiler wrote otherwise is named."""
+    archive = twice(project.index.served)
+    add(project, "twice==1.0")
+    project.lock(timeout=900).ends(0)
+    build = project.distribution("twice")["build"]
+    assert build["sdist"]["sha256"] == sha256(archive) and build["sdist_from"] == "index", build
+    assert ".".join(TORCH.split(".")[:2]) in build["toolchain"]["torch"], build["toolchain"]
+    result = Create(project)("new", "--json", timeout=1500)
+    step = steps_of(result)["build twice"]
+    [so] = (site_of(os.path.abspath("new/bin/python")) / "twice").glob("_c*.so")
+    assert step["state"] == "not_verified" and f"twice/{so.name} (different content, but the same dependencies)" in step["detail"], step
+    assert b"scankit-create" not in so.read_bytes()
+    run("new/bin/python", "-c", "import torch, twice; assert torch.ops.twice.twice(torch.ones(2)).tolist() == [2, 2]")
+
+
+def test_mamba_of_fix(mamba, project, scankit):
+    """What `fix --package mamba-ssm` installs: locked with its archive, and made again from that, to the byte."""
+    serve_what_torch_needs(project.index.served, Path(shell("fx_wheels")))
+    wheel(project.index.served, "ninja", "1.13", "py3-none-any", {})
+    serve(project.index, mamba)
+    create = Create(project)
+    scankit("fix", "--python", project.python, "--package", f"mamba-ssm=={MAMBA}", "--arch", "compute_75", "--yes",
+            variables=create.variables(), timeout=1500).ends(0)
+    project.lock(timeout=900).ends(0)
+    one = project.distribution("mamba-ssm")
+    assert one["source"] == "here" and one["build"]["sdist"]["sha256"] == sha256(mamba), one
+    assert one["build"]["toolchain"]["why_no_compilers"] == "it contains no compiled file", one["build"]["toolchain"]
+    project.export("requirements", "requirements.txt").ends(0)
+    [packed] = Path("scankit-wheels").glob("mamba_ssm-*.whl")
+    packed.unlink()
+    result = create("new", "--json", timeout=1500)
+    step = steps_of(result)["build mamba-ssm"]
+    assert step["state"] == "passed", step
+    run("new/bin/python", "-c", "from mamba_ssm import Mamba; import selective_scan_cuda")
