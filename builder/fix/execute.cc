@@ -124,7 +124,9 @@ Result<void> run_installers(RunningPart& part) {
     }
   }
   SCANKIT_CHECK(part.transaction.note_ends());
-  return note_versions(part, before, part.request.facts());
+  const Snapshot after = part.request.facts();
+  part.transaction.note_builds(builds_of(part.plan.steps, after));
+  return note_versions(part, before, after);
 }
 
 // Sets the variable for the programs that verify: they must see what a new shell will see. Returns its value

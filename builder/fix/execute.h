@@ -83,6 +83,9 @@ Result<void> verify_package(const std::string& python, const std::string& distri
 // Runs the file, its output to standard error, for at most ten minutes.
 declared::TestRun run_test(const std::string& python, const std::string& file);
 
+// What the steps had built from source, as it is installed now.
+std::vector<BuildNote> builds_of(const std::vector<RepairStep>& steps, const Snapshot& after);
+
 // Runs the statement, such as "from mamba_ssm import Mamba", in a fresh interpreter.
 Result<void> verify_statement(const std::string& python, const std::string& statement);
 

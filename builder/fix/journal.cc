@@ -226,6 +226,13 @@ Json to_json(const Journal& journal) {
                                   {"staged", op.staged},
                                   {"backup", op.backup},
                                   {"sha256", op.sha256}});
+  for (const BuildNote& one : journal.builds)
+    json["builds"].push_back({{"package", one.package},
+                              {"version", one.version},
+                              {"torch", one.torch},
+                              {"installer", one.installer},
+                              {"record_sha256", one.record_sha256},
+                              {"switches", one.switches}});
   return json;
 }
 
@@ -273,6 +280,10 @@ std::optional<Journal> from_json(const std::string& text) {
       if (!op) return std::nullopt;
       journal.operations.push_back(std::move(*op));
     }
+    for (const Json& one : json.value("builds", Json::array()))
+      journal.builds.push_back({one.at("package"), one.at("version"), one.at("torch"), one.at("installer"),
+                                one.at("record_sha256"),
+                                one.at("switches").get<std::map<std::string, std::string>>()});
     return journal;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

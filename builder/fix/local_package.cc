@@ -248,6 +248,12 @@ std::vector<std::string> lacking(const Snapshot& snapshot, std::vector<std::stri
   return tools;
 }
 
+// Whether its setup.py is told to compile nothing: then nothing that the doctor says of the compilers matters.
+bool leaves_out_cuda(const Host& host, const SourceTree& tree) {
+  const ModelPackage* model = model_package(tree.name);
+  return model != nullptr && host.env(model->skip).value_or("") == "TRUE";
+}
+
 Result<void> check_torch(const declared::ModuleFile& file, const std::string& torch) {
   const auto least = Version::parse(file.least_torch), here = Version::parse(torch);
   if (!least || !here || *here >= *least) return {};
@@ -285,7 +291,8 @@ Result<LocalSources> examine_sources(const Host& host, const std::string& python
     const WithVariables set(sources.environment);
     report = preflight_of(host, python, sources.folder);
   }
-  if (const Finding* wrong = build_error(report))
+  if (const Finding* wrong = build_error(report);
+      wrong != nullptr && !leaves_out_cuda(host, report.snapshot.sources.value))
     return refused_for(say("{} cannot be built here", sources.folder), *wrong, report.snapshot);
   const auto needed = required_for_build(host, sources.folder);
   sources.isolated = !needs_torch(host, report.snapshot, sources.folder, needed);

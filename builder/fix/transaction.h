@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -78,6 +79,16 @@ const char* kind_name(Operation::Kind kind);  // "place", "save", "replace", "tr
 // What one part of a fix changes in an environment, written down before it is changed:
 // <base>/.scankit/journal/ID.json. The doctor reads the states too (doctor/probes/packages/repairs.cc), so
 // new ones must be taught to it.
+// A package that a fix had built from source, for locks: its files do not tell with which variables.
+struct BuildNote {
+  std::string package, version;
+  std::string torch;          // that was installed: "2.11.0+cu130"
+  std::string installer;      // "pip", "uv"
+  std::string record_sha256;  // of its RECORD then: what was installed since is another build
+  std::map<std::string, std::string> switches;  // build variables (doctor/declared/variables.cc)
+  bool operator==(const BuildNote&) const = default;
+};
+
 struct Journal {
   enum class State {
     Applying,   // found at a start: the fix was killed; it is undone
@@ -92,6 +103,7 @@ struct Journal {
   std::string note;                // why it was undone
   std::vector<std::string> steps;  // what was done and how it is undone, a line each, for people
   std::vector<Operation> operations;
+  std::vector<BuildNote> builds;
 };
 
 // The folder <base>/.scankit of one environment, on the file system of its site-packages.
@@ -158,6 +170,7 @@ class Transaction {
   // Adds the operations to the journal and makes them; may be called several times. Staged files must be
   // where the operations say.
   Result<void> apply(const std::vector<Operation>& operations);
+  void note_builds(std::vector<BuildNote> builds) { journal_.builds = std::move(builds); }
   void add_step(const Message& line) { journal_.steps.push_back(line.english()); }
   // A program has ended: what it made of the files that were left to it belongs to the fix from now on.
   Result<void> note_ends();

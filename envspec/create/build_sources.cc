@@ -14,6 +14,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/preflight/checks/build_queries.h"
+#include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/target/wheel.h"
 #include "doctor/report/progress.h"
 #include "envspec/create/create.h"
@@ -219,7 +220,105 @@ std::vector<std::pair<std::string, std::string>> locked_build_variables(const En
     variables["TORCH_CUDA_ARCH_LIST"] = architectures(code);
     variables["FORCE_CUDA"] = "1";
   }
+  // What the build was told is known better than what its files show.
+  const LockedDistribution* one = find_locked(lock, build.name);
+  if (one != nullptr && one->build && one->build->recorded)
+    for (const auto& [name, value] : one->build->recorded->switches) variables[name] = value;
   return {variables.begin(), variables.end()};
+}
+
+namespace {
+
+// All that setup.py files of such packages import, but for torch: in a directory of ours, so that the environment gets
+// only what somebody depends on.
+constexpr std::initializer_list<const char*> kBuildTools = {"setuptools", "wheel", "packaging", "ninja"};
+
+std::vector<std::pair<std::string, std::string>> wished_variables(const ResolverWish& wish) {
+  std::map<std::string, std::string> variables;
+  for (const std::string& requirement : wish.against_torch)
+    if (const fix::ModelPackage* model = fix::model_package(requirement)) {
+      variables[std::string(model->force)] = "TRUE";
+      variables[std::string(model->skip)] = "FALSE";
+      if (!model->keep.empty()) variables[std::string(model->keep)] = "TRUE";
+    }
+  if (!wish.code.empty()) {
+    variables["TORCH_CUDA_ARCH_LIST"] = architectures(wish.code);
+    variables["FORCE_CUDA"] = "1";
+  }
+  return {variables.begin(), variables.end()};
+}
+
+// "einops>=0.6", as the METADATA of the packages say, without torch: what is installed of it is what they were built for.
+std::vector<std::string> needs_of(const Subject& made, const std::vector<std::string>& names) {
+  std::vector<std::string> needs;
+  for (const Distribution& one : made.snapshot.distributions.value) {
+    if (std::ranges::find(names, normalized_name(one.name)) == names.end()) continue;
+    const auto metadata = made.host->read_file(path_join(one.path, "METADATA"));
+    if (!metadata) continue;
+    for (const probes::RequirementLine& line : probes::requirement_lines(*metadata)) {
+      const auto holds =
+          probes::marker_holds(line.marker, made.snapshot.python.value, processor_of(made.snapshot), {});
+      const std::string extras = line.extras.empty() ? "" : "[" + join(line.extras, ",") + "]";
+      if (holds.value_or(true) && normalized_name(line.name) != "torch")
+        needs.push_back(line.name + extras + line.specifier);
+    }
+  }
+  return needs;
+}
+
+// "NAME==VERSION" of all that is installed: a dependency must not exchange it.
+Result<std::string> write_constraints(const Subject& made, const std::string& folder) {
+  std::string lines;
+  for (const Distribution& one : made.snapshot.distributions.value)
+    if (is_locked_name(normalized_name(one.name)) && is_locked_version(one.version))
+      lines += normalized_name(one.name) + "==" + one.version + "\n";
+  const std::string file = path_join(folder, "constraints.txt");
+  SCANKIT_CHECK(write_file_atomically(file, lines));
+  return file;
+}
+
+Result<Subject> look_at_new(const InstallRequest& request) {
+  SubjectOptions options;
+  options.python = path_join(request.environment, "bin/python");
+  options.find_extensions = false;
+  return look_at(options);
+}
+
+}  // namespace
+
+Result<void> install_against_torch(const InstallRequest& request, const ResolverWish& wish) {
+  if (wish.against_torch.empty()) return {};
+  SCANKIT_CHECK(check_place(request.tools));
+  SCANKIT_TRY(const installer::Installer installer, installer_for(request));
+  report::Progress progress;
+  progress.act(say("building against the installed torch: {}", join(wish.against_torch)));
+  const std::string tools = path_join(request.tools, "build-tools");
+  SCANKIT_CHECK(fix::run_installer(
+      installer::tools_command(installer, {kBuildTools.begin(), kBuildTools.end()}, tools), request.lock));
+  auto variables = wished_variables(wish);
+  const auto host = make_real_host();
+  for (auto& one : neutral_paths(*host, request.tools, true)) variables.push_back(std::move(one));
+  std::vector<std::string> names;
+  std::vector<std::string> words = {"--no-deps", "--no-build-isolation"};
+  for (const std::string& requirement : wish.against_torch) {
+    names.push_back(installer::required_name(requirement));
+    words.insert(words.end(), {"--no-binary", names.back()});
+  }
+  // What an installer has built before may have been for another torch.
+  words.emplace_back(installer.kind == installer::Installer::Kind::Uv ? "--no-cache" : "--no-cache-dir");
+  words.insert(words.end(), wish.against_torch.begin(), wish.against_torch.end());
+  installer::InstallerCommand build = install_command(request, installer, words);
+  for (const auto& [name, value] : variables) build.environment.push_back(name + "=" + value);
+  const auto path = host->env("PATH");
+  build.environment.push_back("PYTHONPATH=" + tools);
+  build.environment.push_back("PATH=" + tools + "/bin" + (path ? ":" + *path : ""));
+  SCANKIT_CHECK(fix::run_installer(build, request.lock));
+  SCANKIT_TRY(const Subject made, look_at_new(request));
+  std::vector<std::string> needs = needs_of(made, names);
+  if (needs.empty()) return {};
+  SCANKIT_TRY(const std::string constraints, write_constraints(made, request.tools));
+  needs.insert(needs.begin(), {"--constraint", constraints});
+  return fix::run_installer(install_command(request, installer, needs), request.lock);
 }
 
 Result<void> build_sources(const InstallRequest& request, const EnvironmentLock& lock,

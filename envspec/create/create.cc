@@ -201,6 +201,7 @@ class Creation {
     progress.act(say("installing with {}: {}", installer,
                      wish.requirements.empty() ? say("nothing") : join(wish.requirements)));
     if (!wish.requirements.empty()) SCANKIT_CHECK(install_resolved(install, wish.requirements));
+    SCANKIT_CHECK(install_against_torch(install, wish));
     return install_own_modules(*plan_.spec, aside_.environment(), request_.folder, request_.cache_dir);
   }
 

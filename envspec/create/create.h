@@ -140,6 +140,10 @@ Result<installer::Installer> installer_for(const InstallRequest& request);
 installer::InstallerCommand locked_install(const InstallRequest& request,
                                            const installer::Installer& installer,
                                            const std::string& requirements, bool only_wheels);
+// The same with other words after those that every installation here has.
+installer::InstallerCommand install_command(const InstallRequest& request,
+                                            const installer::Installer& installer,
+                                            const std::vector<std::string>& words);
 // By the file's own URL; Errc::Malformed where it has another hash than the lock says.
 Result<void> download_file(const LockedArtifact& artifact, const std::string& folder);
 // Builds each package against what is installed, and installs its wheel. Nothing of an archive is read before its hash
@@ -172,7 +176,12 @@ Result<void> install_own_modules(const Spec& spec, const std::string& environmen
 // The packages that the resolver is asked for, and how each is got.
 struct ResolverWish {
   std::vector<std::string> requirements, only_wheels, only_sources;
+  std::vector<std::string> against_torch;  // requirements too: of only_sources, whose build imports torch
+  std::vector<std::string> code;           // device code that these are to have: "sm_90"
 };
+// Builds each `against_torch` in the environment, where torch is by now, and then installs what it depends on. What is
+// installed already stays as it is.
+Result<void> install_against_torch(const InstallRequest& request, const ResolverWish& wish);
 ResolverWish resolver_wish(const Spec& spec);
 // What a spec demands that nothing can be made of: an Error with its line.
 Result<void> check_origins(const Spec& spec, const std::string& folder);

@@ -324,6 +324,8 @@ TEST(SourceBuilds, GetTheArchitecturesAndSwitchesOfTheLock) {
                        {"MAMBA_KEEP_CUDA_BUILD", "TRUE"},
                        {"MAMBA_SKIP_CUDA_BUILD", "FALSE"},
                        {"TORCH_CUDA_ARCH_LIST", "12.0+PTX;8.0;9.0a+PTX"}}));
+  lock.distributions[1].build->recorded = RecordedBuild{"2.11.0", "pip", {{"OTHER_WITH_OPS", "1"}}};
+  EXPECT_EQ(locked_build_variables(lock, other), (Variables{{"OTHER_WITH_OPS", "1"}}));
 }
 
 }  // namespace

@@ -247,6 +247,14 @@ Result<void> install_locked(const InstallRequest& request, const EnvironmentLock
   return retry(request, installer, lock, found, requirements, done.error());
 }
 
+installer::InstallerCommand install_command(const InstallRequest& request,
+                                            const installer::Installer& installer,
+                                            const std::vector<std::string>& words) {
+  std::vector<std::string> argv = install_words(request, installer);
+  argv.insert(argv.end(), words.begin(), words.end());
+  return command_of(std::move(argv));
+}
+
 Result<void> install_resolved(const InstallRequest& request, const std::vector<std::string>& requirements) {
   SCANKIT_TRY(const installer::Installer installer, installer_for(request));
   std::vector<std::string> argv = install_words(request, installer);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "builder/fix/distribution.h"
+#include "builder/fix/plan.h"
 #include "builder/fix/transaction.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
@@ -53,6 +54,14 @@ std::vector<std::string> fix_words(const Spec& spec, const ExtensionSpec& one, c
   return words;
 }
 
+// Its setup.py imports torch, which a build in isolation would look for in vain: that of mamba-ssm and causal-conv1d, and
+// of whatever is linked with torch.
+bool builds_against_torch(const ExtensionSpec& one) {
+  const bool linked = !one.torch_abi.empty() && one.torch_abi != "none";
+  return one.from == "source" && !one.distribution.empty() &&
+         (linked || fix::model_package(one.distribution) != nullptr);
+}
+
 // The journal and the backup of a fix name the path where the environment is made, and there is no earlier
 // state that anybody had.
 Result<void> forget_state(const std::string& environment) {
@@ -70,11 +79,18 @@ ResolverWish resolver_wish(const Spec& spec) {
   const auto add = [&](std::vector<std::string>& list, const std::string& line) {
     if (std::ranges::find(list, line) == list.end()) list.push_back(line);
   };
-  const bool ours = std::ranges::find(spec.extensions, kOwn, &ExtensionSpec::from) != spec.extensions.end();
+  const bool ours = std::ranges::any_of(spec.extensions, [](const ExtensionSpec& one) {
+    return one.from == kOwn || builds_against_torch(one);
+  });
   if (!spec.torch.empty() || !spec.cuda.empty() || !spec.string_abi.empty() || ours)
     add(wish.requirements, requirement_of("torch", spec.torch));
   for (const ExtensionSpec& one : spec.extensions) {
     if (one.from == kOwn || one.distribution.empty()) continue;
+    if (builds_against_torch(one)) {
+      add(wish.against_torch, requirement_of(one.distribution, one.version));
+      for (const std::string& code : one.code.empty() ? spec.gpus : one.code) add(wish.code, code);
+      continue;
+    }
     add(wish.requirements, requirement_of(one.distribution, one.version));
     if (one.from == "wheel") add(wish.only_wheels, one.distribution);
     if (one.from == "source") add(wish.only_sources, one.distribution);

@@ -226,7 +226,7 @@ class Resolver {
     for (LockedDistribution& one : lock_.distributions) {
       if (!is_built(one)) continue;
       if (!libraries) libraries = placed_libraries(host_, snapshot_);
-      BuildHints hints{.cache = built_wheels_folder(host_)};
+      BuildHints hints{.cache = built_wheels_folder(host_), .prefix = snapshot_.python.value.prefix};
       if (const auto source = reply.sources.find(one.name); source != reply.sources.end())
         hints.index = &source->second;
       hints.why_not_index = why_no_archive(one, reply);

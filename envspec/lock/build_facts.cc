@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/declared/module_file.h"
 #include "doctor/model/json.h"
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/probes/python/python_text.h"
@@ -106,6 +108,27 @@ std::string generator_of(const Host& host, const Distribution& installed) {
   return "";
 }
 
+// A journal that cannot be read, or is not this user's, tells nothing; the commands that act on it say why.
+std::optional<RecordedBuild> recorded_build(const Host& host, const std::string& prefix,
+                                            const Distribution& installed) {
+  if (prefix.empty() || !host.is_live() || !host.is_directory(fix::StateFolder(prefix).root())) return {};
+  const auto journals = fix::StateFolder(prefix).journals();
+  const auto hash =
+      journals ? sha256_file(path_join(installed.path, "RECORD")) : Result<std::string>(Error{});
+  if (!hash) return {};
+  std::optional<RecordedBuild> found;
+  for (const fix::Journal& journal : *journals)
+    for (const fix::BuildNote& one : journal.builds)
+      if (journal.state == fix::Journal::State::Committed && one.record_sha256 == *hash &&
+          one.package == normalized_name(installed.name) && one.version == installed.version)
+        found = RecordedBuild{printable(one.torch), printable(one.installer), one.switches};
+  if (found)
+    std::erase_if(found->switches, [](const auto& one) {
+      return !declared::is_build_switch(one.first) || !declared::is_switch_value(one.second);
+    });
+  return found;
+}
+
 namespace {
 
 // The compiled files of the package, by what they say themselves.
@@ -174,6 +197,7 @@ LockedBuild build_facts(const Host& host, const PlacedLibraries& libraries, cons
                         const BuildHints& hints) {
   LockedBuild build;
   build.toolchain = toolchain_of(host, libraries, installed);
+  build.recorded = recorded_build(host, hints.prefix, installed);
   const DirectUrl direct = direct_url(host, installed);
   const bool archive = direct.archive && !direct.file_name.empty() && !direct.file_name.ends_with(".whl");
   const auto cached = find_cached_build(host, hints.cache, installed);

@@ -30,7 +30,11 @@ struct BuildHints {
   std::string why_not_index;              // why it names none
   const LockedBuild* older = nullptr;     // of the older lock, for the same installed files
   std::string cache;                      // built_wheels_folder()
+  std::string prefix;  // of the environment, whose journals of scankit are read; "": none are
 };
+// By the journals of `scankit fix` in the environment; nothing where another build of it is installed now.
+std::optional<RecordedBuild> recorded_build(const Host& host, const std::string& prefix,
+                                            const Distribution& installed);
 LockedBuild build_facts(const Host& host, const PlacedLibraries& libraries, const Distribution& installed,
                         const BuildHints& hints);
 

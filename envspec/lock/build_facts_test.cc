@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "builder/fix/distribution.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/files.h"
 
 namespace scankit::envspec {
@@ -78,6 +79,35 @@ TEST_F(BuiltPackage, TheInstallersOwnRecordCountsBeforeAnIndex) {
   EXPECT_EQ(build.sdist_from, "direct_url");
   EXPECT_FALSE(build.wheel);
   EXPECT_FALSE(build.why_no_wheel.empty());
+}
+
+// Another installation since then has another RECORD.
+TEST_F(BuiltPackage, AJournalTellsOfTheBuildThatIsStillInstalled) {
+  const fix::StateFolder state(folder_.path());
+  ASSERT_TRUE(make_directories(path_join(state.root(), "journal")));
+  fix::Journal journal;
+  journal.id = journal.run = "0001";
+  journal.state = fix::Journal::State::Committed;
+  journal.builds = {{"x",
+                     "1",
+                     "2.11.0",
+                     "pip",
+                     *sha256_file(at("site/x-1.dist-info/RECORD")),
+                     {{"FORCE_CUDA", "1"}, {"LD_PRELOAD", "x.so"}}}};
+  ASSERT_TRUE(state.write(journal));
+  ASSERT_TRUE(state.journals());
+  EXPECT_EQ(state.journals()->front().builds, journal.builds);
+  auto recorded = recorded_build(*host_, folder_.path(), installed());
+  ASSERT_TRUE(recorded);
+  EXPECT_EQ(recorded->torch, "2.11.0");
+  EXPECT_EQ(recorded->switches, (std::map<std::string, std::string>{{"FORCE_CUDA", "1"}}));
+  journal.state = fix::Journal::State::Undone;
+  ASSERT_TRUE(state.write(journal));
+  EXPECT_FALSE(recorded_build(*host_, folder_.path(), installed())) << "it was taken back";
+  journal.state = fix::Journal::State::Committed;
+  ASSERT_TRUE(state.write(journal));
+  write("site/x-1.dist-info/RECORD", record("print(2)\n"));
+  EXPECT_FALSE(recorded_build(*host_, folder_.path(), installed())) << "another build is installed";
 }
 
 TEST_F(BuiltPackage, OfADirectoryOrARepositoryNoIndexKnowsTheSources) {

@@ -41,6 +41,12 @@ struct LockedToolchain {
   std::string why_no_compilers, why_no_cuda, why_no_torch;
 };
 
+// What scankit wrote down when it had the package built (the journal of a fix), of the build that is still installed.
+struct RecordedBuild {
+  std::string torch, installer;                 // "2.11.0+cu130", "pip"
+  std::map<std::string, std::string> switches;  // of its build: "MAMBA_SKIP_CUDA_BUILD" -> "TRUE"
+};
+
 // How a package came about that no index has as a wheel.
 struct LockedBuild {
   std::optional<LockedArtifact> sdist;
@@ -51,6 +57,7 @@ struct LockedBuild {
   std::optional<LockedArtifact> wheel;  // as it was built, before it was installed
   std::string why_no_wheel;
   LockedToolchain toolchain;
+  std::optional<RecordedBuild> recorded;  // nothing where scankit did not build it
   std::map<std::string, std::string>
       files;  // path below site-packages -> SHA-256; empty where it cannot be packed
 };

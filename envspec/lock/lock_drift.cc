@@ -6,6 +6,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/snapshot_queries.h"
+#include "doctor/declared/module_file.h"
 #include "doctor/report/escape.h"
 #include "envspec/check/check.h"
 #include "envspec/lock/lock.h"
@@ -72,6 +73,15 @@ void check(Values& values, const LockedBuild& one) {
   // They become the value of a variable of a build.
   for (const std::string& text : by.code)
     values.demand(only(text, "_"), "distributions: build: toolchain: code", text);
+  if (one.recorded) {
+    values.plain("distributions: build: recorded: torch", one.recorded->torch);
+    values.plain("distributions: build: recorded: installer", one.recorded->installer);
+    // A build obeys them; a lock may be a stranger's.
+    for (const auto& [name, value] : one.recorded->switches) {
+      values.demand(declared::is_build_switch(name), "distributions: build: recorded: switches", name);
+      values.demand(declared::is_switch_value(value), "distributions: build: recorded: switches", value);
+    }
+  }
   for (const auto& [path, hash] : one.files) {
     values.demand(is_inner_path(path), "distributions: build: files", path);
     values.demand(is_sha256(hash), "distributions: build: files: sha256", hash);

@@ -26,29 +26,32 @@ SCANKIT_FIELDS(LockedMachine, architecture, libc, libc_version, driver, driver_c
 SCANKIT_FIELDS(LockedToolchain, generator, compilers, cuda, code, torch, why_no_compilers, why_no_cuda,
                why_no_torch)
 
-static Json or_null(const std::optional<LockedArtifact>& artifact) {
-  return artifact ? Json(*artifact) : Json(nullptr);
+SCANKIT_FIELDS(RecordedBuild, torch, installer, switches)
+
+template <typename Part>
+static Json or_null(const std::optional<Part>& part) {
+  return part ? Json(*part) : Json(nullptr);
 }
-static std::optional<LockedArtifact> unless_null(const Json& json, const char* key) {
-  const auto at = json.find(key);
-  if (at == json.end() || at->is_null()) return std::nullopt;
-  return at->get<LockedArtifact>();
+template <typename Part>
+static void take_unless_null(const Json& json, const char* key, std::optional<Part>& part) {
+  if (const auto at = json.find(key); at != json.end() && !at->is_null()) part = at->get<Part>();
 }
 
 // Added in schema 1.1.
 static void to_json(Json& json, const LockedBuild& one) {
-  json = Json{
-      {"sdist", or_null(one.sdist)}, {"sdist_from", one.sdist_from},     {"why_no_sdist", one.why_no_sdist},
-      {"wheel", or_null(one.wheel)}, {"why_no_wheel", one.why_no_wheel}, {"toolchain", one.toolchain},
-      {"files", one.files}};
+  json = Json{{"sdist", or_null(one.sdist)},       {"sdist_from", one.sdist_from},
+              {"why_no_sdist", one.why_no_sdist},  {"wheel", or_null(one.wheel)},
+              {"why_no_wheel", one.why_no_wheel},  {"toolchain", one.toolchain},
+              {"recorded", or_null(one.recorded)}, {"files", one.files}};
 }
 static void from_json(const Json& json, LockedBuild& one) {
-  one.sdist = unless_null(json, "sdist");
+  take_unless_null(json, "sdist", one.sdist);
   one.sdist_from = json.value("sdist_from", "");
   one.why_no_sdist = json.value("why_no_sdist", "");
-  one.wheel = unless_null(json, "wheel");
+  take_unless_null(json, "wheel", one.wheel);
   one.why_no_wheel = json.value("why_no_wheel", "");
   one.toolchain = json.value("toolchain", LockedToolchain());
+  take_unless_null(json, "recorded", one.recorded);
   one.files = json.value("files", one.files);
 }
 
@@ -65,10 +68,9 @@ static void from_json(const Json& json, LockedDistribution& one) {
   one.version = json.at("version").get<std::string>();
   one.installer = json.value("installer", "");
   one.source = json.value("source", "");
-  one.artifact = unless_null(json, "artifact");
+  take_unless_null(json, "artifact", one.artifact);
   one.why_no_artifact = json.value("why_no_artifact", "");
-  if (const auto at = json.find("build"); at != json.end() && !at->is_null())
-    one.build = at->get<LockedBuild>();
+  take_unless_null(json, "build", one.build);
 }
 
 // The manifest is JSON text in the module's file; it is embedded as JSON here, so that a diff of two

@@ -91,10 +91,13 @@ TEST(Lock, RefusesABuildThatNamesWhatItMustNot) {
                                                      {"/sdist/url", "https://h/x'; id"},
                                                      {"/sdist/sha256", "12"},
                                                      {"/toolchain/code/0", "sm_90; id"},
-                                                     {"/toolchain/generator", "a\nb"}};
+                                                     {"/toolchain/generator", "a\nb"},
+                                                     {"/recorded/switches/LD_PRELOAD", "x.so"},
+                                                     {"/recorded/switches/FORCE_CUDA", "$(id)"}};
   EnvironmentLock lock = example();
   lock.distributions[0].build = LockedBuild{.sdist = LockedArtifact{"x.tar.gz", std::string(64, 'c'), 9, ""}};
   lock.distributions[0].build->toolchain.code = {"sm_90"};
+  lock.distributions[0].build->recorded = RecordedBuild{"2.11.0", "pip", {{"FORCE_CUDA", "1"}}};
   lock.distributions[0].build->files = {{"a.py", std::string(64, 'd')}};
   const std::string good = lock_to_json(lock);
   const auto with = [&](const std::string& at, const nlohmann::json& value) {

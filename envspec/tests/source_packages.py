@@ -25,7 +25,7 @@ setup(name="native", version="1.0", packages=["native"], ext_modules=[Extension(
 TORCH_SETUP = """
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension
-setup(name="twice", version="1.0", packages=["twice"], cmdclass={"build_ext": BuildExtension},
+setup(name="twice", version="1.0", packages=["twice"], cmdclass={"build_ext": BuildExtension}, install_requires=RequiresList,
       ext_modules=[CppExtension("twice._c", ["twice/_c.cpp"])])
 """
 
@@ -47,9 +47,18 @@ def native(folder, mark):
         "pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'})
 
 
-def twice(folder):
+def inside(folder):
+    """Its build imports alpha, which is in the environment alone, and declares that it is built there."""
+    return source_archive(folder, "inside", "1.0", files={
+        "inside/__init__.py": "from inside._c import answer\n", "inside/_c.c": NATIVE,
+        "setup.py": "import alpha\nfrom setuptools import Extension, setup\n"
+                    'setup(name="inside", version="1.0", packages=["inside"], ext_modules=[Extension("inside._c", ["inside/_c.c"])])\n',
+        "scankit.module.yaml": "schema: 1\ndistribution: inside\nmodules:\n  - name: inside._c\nbuild:\n  isolation: false\n"})
+
+
+def twice(folder, requires=()):
     return source_archive(folder, "twice", "1.0", files={
-        "twice/__init__.py": "import torch\nfrom twice import _c\n", "twice/_c.cpp": TWICE, "setup.py": TORCH_SETUP})
+        "twice/__init__.py": "import torch\nfrom twice import _c\n", "twice/_c.cpp": TWICE, "setup.py": TORCH_SETUP.replace("RequiresList", repr(list(requires)))})
 
 
 def build_tools():

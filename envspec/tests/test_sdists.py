@@ -10,7 +10,7 @@ import pytest
 from creating import Create, left_behind, record_of
 from fixtures import run, shell_or_skip, site_of
 from project import sha256
-from source_packages import build_tools, native, serve
+from source_packages import build_tools, inside, native, serve
 
 pytestmark = pytest.mark.ctest(group="envspec.sdists", labels="matrix;e2e", timeout=600)
 
@@ -137,6 +137,23 @@ def test_made_again(project, installer, work):
         signatures.append(record_of(name)["signature"])
         project.env("check", "--record", name).ends(0)
     assert (work / "built").exists() and signatures[0] == signatures[1], "two builds differ"
+
+
+def test_without_isolation(project):
+    """A build that imports a package of the environment, and finds its tools without leaving them there."""
+    archive = inside(project.index.served)
+    serve(project.index)
+    project.install("alpha==1.0", "setuptools==75.8.0")
+    project.install("--no-deps", "--no-build-isolation", "--no-cache", "inside==1.0")
+    project.uninstall("setuptools", "native")
+    project.lock().ends(0)
+    assert project.distribution("inside")["build"]["sdist"]["sha256"] == sha256(archive)
+    create = Create(project)
+    for name, uv in (("new-uv", True), ("new-pip", False)):
+        assert create(name, uv=uv).status in (0, 4)
+        assert run(f"{name}/bin/python", "-c", "import inside; print(inside.answer())") == "42\n"
+        assert set(record_of(name)["content"]) == {"alpha", "inside"}
+    assert record_of("new-uv")["signature"] == record_of("new-pip")["signature"]
 
 
 def test_refused_before_it_runs(project, work):
