@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same with a real torch: a C++ extension whose build imports torch. Minutes, and 5 GB."""
+"""The same with a real torch: a C++ extension whose build imports torch, and the mamba-ssm that `scankit fix --package` installs.
+Minutes, and 5 GB."""
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from test_create_far import serve_what_torch_needs
 # What mamba_ssm imports of the release before 5, with its own dependencies (doctor/tests/e2e/packages.sh).
 TRANSFORMERS = ["transformers==4.57.6", "huggingface_hub==0.36.2", "tokenizers==0.22.2", "safetensors==0.8.0", "regex", "requests",
                 "tqdm", "pyyaml", "urllib3", "idna", "certifi", "charset-normalizer"]
+MAMBA = "2.2.5"
 
 pytestmark = pytest.mark.ctest(group="envspec.sdists", labels="matrix;large;e2e", timeout=1800)
 
@@ -29,8 +32,20 @@ def wheels():
 
 
 @pytest.fixture
+def tools():
+    """The wheel of setuptools."""
+    return next(build_tools().glob("setuptools-75.8.0-*.whl"))
+
+
+@pytest.fixture
 def torch_wheels():
     return Path(shell_or_skip("fx_wheels"))
+
+
+@pytest.fixture
+def mamba():
+    """Its source archive."""
+    return Path(shell_or_skip("fx_sdist", "mamba-ssm", MAMBA))
 
 
 @pytest.fixture
@@ -90,3 +105,32 @@ def test_spec_from_source(torch_wheels, bare_project):
     one = project.distribution("twice")
     assert one["build"]["sdist"]["sha256"] == sha256(needs), one
     assert "setuptools-" in one["build"]["toolchain"]["generator"].replace(" (", "-"), one
+
+
+def test_mamba_of_fix(mamba, tools, torch_wheels, project, scankit):
+    """What `fix --package mamba-ssm` installs: locked with its archive, and made again from that, to the byte."""
+    serve_what_torch_needs(project.index.served, torch_wheels)
+    # Of setuptools one release alone, with its entry points: what builds mamba-ssm is what mamba-ssm brings along.
+    for file in project.index.served.glob("setuptools-*.whl"):
+        file.unlink()
+    shutil.copy(tools, project.index.served)
+    for name, version in (("ninja", "1.13"), ("hf_xet", "1.2.0")):  # nobody imports them here
+        wheel(project.index.served, name, version, "py3-none-any", {})
+    serve(project.index, mamba)
+    create = Create(project)
+    scankit("fix", "--python", project.python, "--package", f"mamba-ssm=={MAMBA}", "--arch", "compute_75", "--yes",
+            "--cache-dir", os.environ.get("SCANKIT_FIX_CACHE", "cache"), variables=create.variables(), timeout=1500).ends(0)
+    project.lock(timeout=900).ends(0)
+    one = project.distribution("mamba-ssm")
+    assert one["source"] == "here" and one["build"]["sdist"]["sha256"] == sha256(mamba), one
+    assert one["build"]["recorded"]["switches"] == {"MAMBA_FORCE_BUILD": "TRUE", "MAMBA_KEEP_CUDA_BUILD": "FALSE",
+                                                    "MAMBA_SKIP_CUDA_BUILD": "TRUE"}, one["build"]
+    assert one["build"]["recorded"]["torch"].startswith(TORCH), one["build"]
+    assert one["build"]["toolchain"]["why_no_compilers"] == "it contains no compiled file", one["build"]["toolchain"]
+    project.export("requirements", "requirements.txt").ends(0)
+    [packed] = Path("scankit-wheels").glob("mamba_ssm-*.whl")
+    packed.unlink()
+    result = create("new", "--json", timeout=1500)
+    step = steps_of(result)["build mamba-ssm"]
+    assert step["state"] == "passed", step
+    run("new/bin/python", "-c", "from mamba_ssm import Mamba; import selective_scan_cuda")
