@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/cpu.h"
 
-#include <cpuid.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 namespace scankit {
 namespace {
+
+#ifdef __x86_64__
 
 // Register state that the system saves: a processor may have AVX under a system that does not.
 unsigned enabled_state() {
@@ -35,6 +39,13 @@ CpuLevel find_cpu_level() {
                                                                             : CpuLevel::Avx2;
 }
 
+#else
+
+// aarch64: NEON is part of every processor.
+CpuLevel find_cpu_level() { return CpuLevel::Portable; }
+
+#endif
+
 }  // namespace
 
 // The result is kept: in a virtual machine each cpuid is a trap, and the five of them take longer than
@@ -58,7 +69,11 @@ const char* cpu_level_name(CpuLevel level) {
     case CpuLevel::Portable:
       break;
   }
+#ifdef __aarch64__
+  return "neon";
+#else
   return "portable";
+#endif
 }
 
 CpuLevel chosen_cpu_level() {

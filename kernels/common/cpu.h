@@ -7,7 +7,7 @@
 namespace scankit {
 
 enum class CpuLevel : int {
-  Portable = 0,
+  Portable = 0,  // what every processor has: SSE2 on x86-64, NEON on aarch64
   Avx2 = 1,
   Avx512 = 2
 };  // Avx2: with FMA and F16C; Avx512: F, BW, DQ, VL
@@ -15,7 +15,7 @@ enum class CpuLevel : int {
 CpuLevel cpu_level();
 // The same, or the lesser one that the environment variable SCANKIT_CPU_ISA names; read at every call.
 CpuLevel chosen_cpu_level();
-const char* cpu_level_name(CpuLevel level);  // "avx512", "avx2", "portable"
+const char* cpu_level_name(CpuLevel level);  // "avx512", "avx2", "portable"; on aarch64 "neon"
 
 // Numbered tasks run on all processors that the process may use. The threads are made at the first use, and
 // again in a forked child.

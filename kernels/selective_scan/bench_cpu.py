@@ -78,7 +78,8 @@ def main():
     os.environ.pop("SCANKIT_CPU_ISA", None)
     info = module.scankit_info()
     torch.set_num_threads(info["threads"])
-    sets = SETS[: SETS.index(info["instruction_set"]) + 1]
+    best = info["instruction_set"]
+    sets = SETS[: SETS.index(best) + 1] if best in SETS else [best]
     print(f"torch {torch.__version__}, {info['threads']} threads, float32, D, z, delta_bias and softplus; load before: "
           f"{os.getloadavg()[0]:.1f}")
     print(f"{'B,D,L,N':>18} {'kernel':>9} {'forward ms':>11} {'ratio':>7} {'backward ms':>12} {'ratio':>7}")

@@ -44,12 +44,19 @@ ScankitGpuTrouble scankit_gpu_guard_trouble();
 class Lock {
  public:
   explicit Lock(bool& held) : held_(held) {
-    while (__atomic_test_and_set(&held_, __ATOMIC_ACQUIRE)) __builtin_ia32_pause();
+    while (__atomic_test_and_set(&held_, __ATOMIC_ACQUIRE)) wait();
   }
   ~Lock() { __atomic_clear(&held_, __ATOMIC_RELEASE); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
+  static void wait() {
+#ifdef __aarch64__
+    __asm__ volatile("yield");
+#else
+    __builtin_ia32_pause();
+#endif
+  }
   bool& held_;
 };

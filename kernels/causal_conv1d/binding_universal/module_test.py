@@ -31,7 +31,10 @@ SETS = ["portable", "avx2", "avx512"]
 
 def instruction_sets():
     os.environ.pop("SCANKIT_CPU_ISA", None)
-    return SETS[: SETS.index(module.scankit_info()["instruction_set"]) + 1] if DEVICE == "cpu" else ["avx512"]
+    best = module.scankit_info()["instruction_set"]
+    if DEVICE != "cpu" or best not in SETS:
+        return [best]
+    return SETS[: SETS.index(best) + 1]
 
 
 def forward(case):

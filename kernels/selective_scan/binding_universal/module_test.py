@@ -33,7 +33,8 @@ KINDS = ["", "", "", "B", "C", "BC", "i", "iB", "iC", "iBC"]  # i(maginary parts
 
 def instruction_sets():
     os.environ.pop("SCANKIT_CPU_ISA", None)
-    return SETS[: SETS.index(module.scankit_info()["instruction_set"]) + 1]
+    best = module.scankit_info()["instruction_set"]
+    return SETS[: SETS.index(best) + 1] if best in SETS else [best]  # neon
 
 
 def laid_out(tensor, how):

@@ -275,6 +275,6 @@ int run(const char* wanted) {
 
 int main(int count, char** arguments) {
   if (count == 2) return scankit::selective_scan::run(arguments[1]);
-  std::fprintf(stderr, "usage: %s avx512|avx2|portable\n", arguments[0]);
+  std::fprintf(stderr, "usage: %s avx512|avx2|portable|neon\n", arguments[0]);
   return 2;
 }

@@ -15,11 +15,13 @@ namespace {
 
 const KernelSet& kernels_of(CpuLevel level) {
   switch (level) {
+#ifdef __x86_64__
     case CpuLevel::Avx512:
       return avx512_kernels();
     case CpuLevel::Avx2:
       return avx2_kernels();
-    case CpuLevel::Portable:
+#endif
+    default:
       break;
   }
   return portable_kernels();

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <stddef.h>
+#ifdef __aarch64__
+#include <arm_neon.h>
+#else
 #include <immintrin.h>
+#endif
 
 // One vector of channels: the instruction set's own part by the compiler's flags, and what is the same for
 // all. All of it has internal linkage: an inline function shared by two instruction sets would be linked
@@ -81,6 +86,34 @@ inline void store_elements(Half* to, Vec x) {
   _mm_storeu_si128((__m128i*)to, _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
+#elif defined(__aarch64__)
+
+// NEON, which every aarch64 has, with 32 registers.
+inline constexpr int kLanes = 4;
+inline constexpr int kForwardStates = 8;
+inline constexpr int kBackwardStates = 4;
+using Vec = float __attribute__((vector_size(16)));
+using IntVec = int __attribute__((vector_size(16)));
+using ShortVec = unsigned short __attribute__((vector_size(8)));
+
+inline Vec fma(Vec a, Vec b, Vec c) { return (Vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+// NaN where x is NaN: the instructions return a NaN of either operand.
+inline Vec at_least(Vec bound, Vec x) { return (Vec)vmaxq_f32((float32x4_t)bound, (float32x4_t)x); }
+inline Vec at_most(Vec bound, Vec x) { return (Vec)vminq_f32((float32x4_t)bound, (float32x4_t)x); }
+// Ties to even. What is too large becomes the largest int, and a NaN becomes 0, other than on x86-64.
+inline IntVec nearest_int(Vec x) { return (IntVec)vcvtnq_s32_f32((float32x4_t)x); }
+inline Vec to_float(IntVec x) { return (Vec)vcvtq_f32_s32((int32x4_t)x); }
+
+inline Vec load_elements(const Half* from) {
+  ShortVec bits;
+  __builtin_memcpy(&bits, from, sizeof bits);
+  return (Vec)vcvt_f32_f16((float16x4_t)bits);
+}
+inline void store_elements(Half* to, Vec x) {
+  const float16x4_t bits = vcvt_f16_f32((float32x4_t)x);
+  __builtin_memcpy(to, &bits, sizeof bits);
+}
+
 #else
 
 // SSE2, which every x86-64 has.
@@ -132,7 +165,7 @@ inline void store_elements(Half* to, Vec x) {
 
 #endif
 
-// Powers of two where the processor has no scalef: AVX2 and SSE2.
+// Powers of two where the processor has no scalef: all but AVX-512.
 inline Vec round_to_int(Vec x) { return to_float(nearest_int(x)); }
 
 // p * 2^n for a whole n in [-250, 250], by two exact factors, so that denormals and infinity come out right.
@@ -141,7 +174,7 @@ inline Vec scale(Vec p, Vec n) {
   return p * (Vec)((low + 127) << 23) * (Vec)((high + 127) << 23);
 }
 
-// x = n + f with n whole in [-127, 128] and |f| <= 1/2. A NaN gives n = INT_MIN, whose shift below is 0.
+// x = n + f with n whole in [-127, 128] and |f| <= 1/2. A NaN gives n = INT_MIN or 0, whose shift below is 0.
 struct Split {
   IntVec n;
   Vec f;
