@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "doctor/base/machine.h"
 #include "doctor/base/sha256.h"
 #include "doctor/base/tool_version.h"
 
@@ -112,8 +113,8 @@ static std::string python_of(const compile::BuiltModule& built) {
 
 std::string wheel_tag(const compile::BuiltModule& built) {
   const std::string python = python_of(built);
-  return python.empty() ? "cp38-abi3-manylinux_2_17_x86_64"
-                        : "cp" + python + "-cp" + python + "-linux_x86_64";
+  return (python.empty() ? "cp38-abi3-manylinux_2_17_" : "cp" + python + "-cp" + python + "-linux_") +
+         std::string(kMachine);
 }
 
 // Adds RECORD, which lists the module, every file and itself. Its own line has no hash and no size.

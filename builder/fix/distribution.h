@@ -18,8 +18,8 @@ struct InstalledFile {
   std::string path;  // relative to the import folder
   std::string bytes;
 };
-// "cp38-abi3-manylinux_2_17_x86_64" for the universal flavor. A torch flavor's tag names its own Python and
-// no glibc: "cp311-cp311-linux_x86_64".
+// "cp38-abi3-manylinux_2_17_x86_64" for the universal flavor, or for the processor that scankit is built for.
+// A torch flavor's tag names its own Python and no glibc: "cp311-cp311-linux_x86_64".
 std::string wheel_tag(const compile::BuiltModule& built);
 // Its line of RECORD, with the hash.
 std::string record_line(const InstalledFile& file);

@@ -11,6 +11,7 @@
 #include "builder/module/image_index.h"
 #include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/elf/bytes.h"
@@ -156,7 +157,7 @@ namespace {
 
 // manylinux_2_17 (PEP 600), and what glibc has as separate files before 2.34.
 constexpr std::array<const char*, 5> kAllowedLibraries = {"libc.so.6", "libpthread.so.0", "libdl.so.2",
-                                                          "libm.so.6", "ld-linux-x86-64.so.2"};
+                                                          "libm.so.6", kLoader};
 constexpr const char* kGlibcFloor = "2.17";
 
 Error broken(const std::string& path, const std::string& what) {

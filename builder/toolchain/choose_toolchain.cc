@@ -5,6 +5,7 @@
 #include "builder/module/bundled.h"
 #include "builder/toolchain/toolchain.h"
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 
@@ -46,7 +47,7 @@ Candidate wheel_candidate(const Host& host, const compile::Cache& cache, const W
 // Adds the NVRTC wheels: with `here` those that were fetched already, else those that were not.
 void add_wheels(const Host& host, const compile::Cache& cache, bool here, std::vector<Candidate>& all) {
   for (const WheelToolchain& wheel : wheel_toolchains()) {
-    if (wheel.nvcc) continue;
+    if (wheel.nvcc || wheel.wheels.empty()) continue;
     Candidate candidate = wheel_candidate(host, cache, wheel);
     if ((candidate.kind != Candidate::Kind::Wheel) == here) all.push_back(std::move(candidate));
   }
@@ -59,8 +60,10 @@ Result<std::vector<Candidate>> at_path(const Host& host, const std::string& aske
   if (Nvcc nvcc = nvcc_at(host, path, origin); !nvcc.path.empty())
     return std::vector<Candidate>{of(std::move(nvcc))};
   std::vector<Candidate> all;
-  for (const char* below :
-       {"", "/lib64", "/lib", "/targets/x86_64-linux/lib", "/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"})
+  std::vector<std::string> folders = toolkit_library_folders();
+  folders.insert(folders.begin(), "");
+  folders.insert(folders.end(), {"/nvidia/cu13/lib", "/nvidia/cuda_nvrtc/lib"});
+  for (const std::string& below : folders)
     for (Nvrtc& nvrtc : nvrtc_at(host, path + below, origin)) all.push_back(of(std::move(nvrtc)));
   if (all.empty())
     return Error{Errc::InvalidArgument, message("--toolchain {}: neither nvcc nor NVRTC found there", path),
@@ -155,7 +158,11 @@ Result<Toolchain> choose_release(const Host& host, const compile::Cache& cache) 
   Toolchain toolchain;
   for (const module::ReleasePart& part : module::release_parts()) {
     Candidate candidate = wheel_candidate(host, cache, wheel_toolchain(part.toolchain));
-    if (candidate.kind != Candidate::Kind::Wheel) SCANKIT_CHECK(identify(host, cache, candidate.nvrtc));
+    const bool fetched = candidate.kind != Candidate::Kind::Wheel;
+    if (fetched) SCANKIT_CHECK(identify(host, cache, candidate.nvrtc));
+    if (!fetched && candidate.wheel->wheels.empty())
+      return Error{Errc::Unsupported, message("{} does not exist for {}", part.toolchain, kMachine),
+                   message("name the architectures that you need, such as --arch sm_90")};
     for (const module::Target& target : part.targets) {
       toolchain.choice.targets.push_back(target);
       toolchain.made_by.push_back(toolchain.compilers.size());
@@ -260,9 +267,11 @@ Result<std::vector<Candidate>> find_candidates(const Host& host, const Snapshot&
   // compiler, and NVRTC does not.
   Candidate scratch = wheel_candidate(host, cache, nvcc_wheels());
   const bool scratch_here = scratch.kind == Candidate::Kind::Nvcc;
-  if (((any || wish.asked == "nvcc") && scratch_here) || wish.asked == "nvcc-wheel") all.push_back(scratch);
+  const bool to_be_had = scratch_here || !nvcc_wheels().wheels.empty();
+  if (((any || wish.asked == "nvcc") && scratch_here) || (wish.asked == "nvcc-wheel" && to_be_had))
+    all.push_back(scratch);
   if (any || wish.asked == "nvrtc-wheel") add_wheels(host, cache, false, all);
-  if (any && !scratch_here) all.push_back(std::move(scratch));
+  if (any && !scratch_here && to_be_had) all.push_back(std::move(scratch));
   return all;
 }
 

@@ -281,6 +281,15 @@ TEST_F(ChooseToolchain, AFetchedCompilerIsTheOneThatIsPinned) {
     for (const WheelPin& pin : each.wheels) EXPECT_EQ(pin.files.size(), 64u) << pin.name;
 }
 
+TEST(WheelToolchains, AreForTheProcessorOfThisScankit) {
+  EXPECT_FALSE(wheel_toolchain("nvrtc-12.9.86").wheels.empty());
+  EXPECT_FALSE(wheel_toolchain("nvrtc-13.0.88").wheels.empty());
+  EXPECT_EQ(wheel_toolchain("nvcc-13.0.88").wheels.size(), 5u);
+  const auto folders = toolkit_library_folders();
+  EXPECT_EQ(folders.size(), 2 + kToolkitTargets.size());
+  EXPECT_EQ(folders.back(), std::string("/targets/") + kToolkitTargets.back() + "/lib");
+}
+
 TEST_F(ChooseToolchain, TakesWhatIsNamed) {
   for (const char* bad : {"gcc", "nvrtc13", "wheel"})
     EXPECT_FALSE(choose_toolchain(*host, {}, {}, cache, {.asked = bad})) << bad;

@@ -31,7 +31,10 @@ Error incomplete(const Nvcc& nvcc, const std::string& missing) {
 }
 
 std::vector<std::string> include_folders(const Nvcc& nvcc) {
-  return {nvcc.root + "/include", nvcc.root + "/targets/x86_64-linux/include", "/usr/include"};
+  std::vector<std::string> folders = {nvcc.root + "/include"};
+  for (const char* target : kToolkitTargets) folders.push_back(nvcc.root + "/targets/" + target + "/include");
+  folders.emplace_back("/usr/include");
+  return folders;
 }
 
 // nvcc itself, the programs that it starts, and libdevice, the library of mathematical functions for device

@@ -5,6 +5,7 @@
 
 #include "builder/fix/install_target.h"
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/host/embedded_program.h"
@@ -66,16 +67,16 @@ std::vector<std::pair<std::string, std::string>> folders(const Host& host, const
   if (!snapshot.python.value.prefix.empty())
     all.emplace_back(snapshot.python.value.prefix + "/lib", say("the environment's own libraries"));
   for (const Toolkit& toolkit : snapshot.toolkits.value)
-    for (const char* below : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
+    for (const std::string& below : toolkit_library_folders())
       all.emplace_back(toolkit.root + below, say("toolkit {}", toolkit.root));
   // An NVRTC may be there without nvcc, which is what makes a toolkit for the probe.
   if (const auto entries = host.list("/usr/local"))
     for (const DirEntry& entry : *entries)
       if (entry.name.starts_with("cuda"))
-        for (const char* below : {"/lib64", "/lib", "/targets/x86_64-linux/lib"})
+        for (const std::string& below : toolkit_library_folders())
           all.emplace_back("/usr/local/" + entry.name + below,
                            say("system library in {}", "/usr/local/" + entry.name));
-  all.emplace_back("/usr/lib/x86_64-linux-gnu", say("system library"));
+  all.emplace_back(std::string("/usr/lib/") + kMultiarch, say("system library"));
   all.emplace_back("/usr/lib64", say("system library"));
   return all;
 }
@@ -263,6 +264,12 @@ DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
   return {};
 }
 
+std::vector<std::string> toolkit_library_folders() {
+  std::vector<std::string> folders = {"/lib64", "/lib"};
+  for (const char* target : kToolkitTargets) folders.push_back(std::string("/targets/") + target + "/lib");
+  return folders;
+}
+
 std::uint64_t WheelToolchain::download() const {
   std::uint64_t bytes = 0;
   for (const WheelPin& wheel : wheels) bytes += wheel.size;
@@ -273,83 +280,6 @@ std::string WheelToolchain::requirements() const {
   std::string text;
   for (const WheelPin& wheel : wheels) text += (text.empty() ? "" : " ") + wheel.name + "==" + wheel.version;
   return text;
-}
-
-// Hashes and sizes are those of the files on the public index; a mirror that gives other bytes is refused.
-// The last hash of each is that of the files that the wheel unpacks to. To refresh both for a new release:
-//   pip download --no-deps --only-binary :all: --platform manylinux_2_17_x86_64 -d W
-//   nvidia-cuda-nvrtc==13.0.88 sha256sum W/*.whl unzip -p W/*.whl '*.dist-info/RECORD' | python3 -c 'if 1:
-//     import base64, hashlib, sys
-//     rows = [line.split(",") for line in sys.stdin if line.startswith("nvidia/")]
-//     lines = [p + "," + base64.urlsafe_b64decode(h[7:] + "=").hex() + "\n" for p, h, _ in rows]
-//     print(hashlib.sha256("".join(sorted(lines)).encode()).hexdigest())'
-// Architectures: what each library says of itself (nvrtcGetSupportedArchs, nvcc --list-gpu-code).
-const std::vector<WheelToolchain>& wheel_toolchains() {
-  static const std::vector<WheelToolchain> all = {
-      {.id = "nvrtc-12.9.86",
-       .nvcc = false,
-       .version = "12.9",
-       .wheels = {{"nvidia-cuda-nvrtc-cu12", "12.9.86",
-                   "210cf05005a447e29214e9ce50851e83fc5f4358df8b453155d5e1918094dcb4", 89568129,
-                   "9afa693161f9b5a43a3bedac15e9d17af54ee5c2f4efefcf4a34d713789e7acb"}},
-       .archs = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 101, 103, 120, 121},
-       .folder = "/nvidia/cuda_nvrtc/lib",
-       .unpacked = 227449426},
-      {.id = "nvrtc-13.0.88",
-       .nvcc = false,
-       .version = "13.0",
-       .wheels = {{"nvidia-cuda-nvrtc", "13.0.88",
-                   "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575", 90215200,
-                   "3efead03ddb84506eaaa17ac7264c884b4565c7e88df83b8086c7180608bfc02"}},
-       .archs = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121},
-       .folder = "/nvidia/cu13/lib",
-       .unpacked = 228019534},
-      {.id = "nvrtc-13.5.37",
-       .nvcc = false,
-       .version = "13.5",
-       .wheels = {{"nvidia-cuda-nvrtc", "13.5.37",
-                   "86b4d68058807988b7d9af5b44917a0601e9c337f35ccd657bfb3c759ff8d8bc", 58185930,
-                   "0769a936c80e17552b7de5e9fcd99fe3020f21d4a1e4a444e1ba4d261716edc9"}},
-       .archs = {75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121},
-       .folder = "/nvidia/cu13/lib",
-       .unpacked = 148551478},
-      {.id = "nvrtc-12.1.105",
-       .nvcc = false,
-       .version = "12.1",
-       .wheels = {{"nvidia-cuda-nvrtc-cu12", "12.1.105",
-                   "339b385f50c309763ca65456ec75e17bbefcbbf2893f462cb8b90584cd27a1c2", 23671734,
-                   "4c93acd063fd3d8cc9d5004bb66b170d63084659fc4cea6bb4fe896efd2e68a3"}},
-       .archs = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90},
-       .folder = "/nvidia/cuda_nvrtc/lib",
-       .unpacked = 63813767},
-      {.id = "nvcc-13.0.88",
-       .nvcc = true,
-       .version = "13.0",
-       .wheels = {{"nvidia-cuda-nvcc", "13.0.88",
-                   "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03", 37384532,
-                   "27624ea374ae9506468dfc7466201ca801eb79c5538aa35ea8c9c7290b2a945c"},
-                  {"nvidia-nvvm", "13.0.88",
-                   "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0", 61601415,
-                   "cdfc655b1a0556c2e62836619491703f47e24e5176087db50d6e17b83fc7c83e"},
-                  {"nvidia-cuda-crt", "13.0.88",
-                   "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4", 134086,
-                   "38283a9385485d4022675db7311a67252779e44393f745f698bb2e00cc3a5cf7"},
-                  {"nvidia-cuda-runtime", "13.0.96",
-                   "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548", 2243632,
-                   "15a3142c747018c2c2a287335bd6ad0b5ad019f47febaa7e0668ffef6cde4c01"},
-                  {"nvidia-cuda-cccl", "13.0.85",
-                   "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649", 3120526,
-                   "5d905bca6ed91342f419dcf797ae693f7a86220f728a449d2036331c5c8f370a"}},
-       .archs = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121},
-       .folder = "/nvidia/cu13",
-       .unpacked = 279149608}};
-  return all;
-}
-
-// `id` must be in the table.
-const WheelToolchain& wheel_toolchain(const std::string& id) {
-  const auto& all = wheel_toolchains();
-  return *std::find_if(all.begin(), all.end(), [&](const WheelToolchain& one) { return one.id == id; });
 }
 
 }  // namespace scankit::toolchain

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -106,9 +107,19 @@ struct DriverFit {
 DriverFit driver_fit(const Probed<Driver>& driver, const std::string& release,
                      const std::vector<module::Target>& targets);
 
+// Below targets/ of a toolkit, for the processor that scankit is built for. sbsa-linux is the name of 64-bit ARM
+// servers, aarch64-linux that of Jetson before CUDA 13.
+#ifdef __aarch64__
+inline constexpr std::array<const char*, 2> kToolkitTargets = {"sbsa-linux", "aarch64-linux"};
+#else
+inline constexpr std::array<const char*, 1> kToolkitTargets = {"x86_64-linux"};
+#endif
+// Where a toolkit has its libraries: "/lib64", "/lib", "/targets/x86_64-linux/lib".
+std::vector<std::string> toolkit_library_folders();
+
 // One wheel, pinned twice: the file that the index delivers, and the files that it unpacks to.
 struct WheelPin {
-  std::string name, version, sha256;  // of the x86_64 wheel, as the index has it
+  std::string name, version, sha256;  // as the index has it
   std::uint64_t size = 0;             // bytes
   // SHA-256 of what its RECORD says of the files below nvidia/: a line "PATH,SHA256\n" each, sorted. Not of
   // RECORD itself, to which installers add lines of their own.
@@ -118,10 +129,10 @@ struct WheelPin {
 // A device compiler that comes as wheels, for machines that have none that fits. All wheels are of one
 // release: nvcc's wheels do not pin each other.
 struct WheelToolchain {
-  std::string id;       // "nvrtc-12.9.86": the name of its folder in the cache
-  bool nvcc = false;    // else NVRTC
-  std::string version;  // "12.9"
-  std::vector<WheelPin> wheels;
+  std::string id;                  // "nvrtc-12.9.86": the name of its folder in the cache
+  bool nvcc = false;               // else NVRTC
+  std::string version;             // "12.9"
+  std::vector<WheelPin> wheels;    // for the processor that scankit is built for; none: the index has none
   std::vector<unsigned> archs;     // SM numbers, ascending
   std::string folder;              // where the library lies below the place of unpacking; of nvcc, its prefix
   std::uint64_t unpacked = 0;      // bytes on disk

@@ -5,6 +5,7 @@
 #include "builder/compile/build.h"
 #include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
 #include "doctor/preflight/probes/sources.h"
@@ -74,7 +75,7 @@ Result<void> judge_torch(const Snapshot& snapshot) {
 Result<void> find_libraries(const Host& host, const Snapshot& snapshot, TorchEnvironment& found) {
   const Torch& torch = snapshot.torch.value;
   const std::array folders{path_join(torch.location, "lib"), path_join(snapshot.python.value.prefix, "lib"),
-                           std::string("/usr/lib/x86_64-linux-gnu")};
+                           std::string("/usr/lib/") + kMultiarch};
   for (const char* name : {"libtorch_python.so", "libtorch_cpu.so", "libc10.so"}) {
     const auto at = std::ranges::find_if(
         folders, [&](const std::string& folder) { return host.exists(path_join(folder, name)); });
@@ -177,7 +178,7 @@ namespace {
 // What a module may name in DT_NEEDED. The C++ run-time libraries are loaded for torch anyway.
 constexpr std::array<std::string_view, 10> kAllowed = {
     "libtorch_python.so", "libtorch_cpu.so", "libc10.so",  "libstdc++.so.6", "libgcc_s.so.1",
-    "libc.so.6",          "libpthread.so.0", "libdl.so.2", "libm.so.6",      "ld-linux-x86-64.so.2"};
+    "libc.so.6",          "libpthread.so.0", "libdl.so.2", "libm.so.6",      kLoader};
 
 Error broken_torch_module(const std::string& path, const std::string& what, std::string hint) {
   return {Errc::Malformed, message("the built module {} failed its checks: {}", path, what), std::move(hint)};

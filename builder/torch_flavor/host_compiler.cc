@@ -5,6 +5,7 @@
 
 #include "builder/torch_flavor/torch_flavor.h"
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -95,8 +96,10 @@ Result<void> examine(const Host& host, const CxxDemand& demand, CxxCompiler& com
   return {};
 }
 
+std::string condas_compiler() { return std::string(kMachine) + "-conda-linux-gnu-c++"; }
+
 std::vector<std::string> usual_names() {
-  std::vector<std::string> names = {"g++", "c++", "x86_64-conda-linux-gnu-c++", "clang++"};
+  std::vector<std::string> names = {"g++", "c++", condas_compiler(), "clang++"};
   for (const char* kind : {"g++-", "clang++-"})
     for (unsigned release = 24; release >= 9; --release) names.push_back(kind + std::to_string(release));
   return names;
@@ -148,8 +151,8 @@ Result<void> judge_cxx_compiler(std::string_view macros, const CxxDemand& demand
   if (number(macros, "__cplusplus") < cplusplus_of(demand.standard))
     return lacks(
         say("{}, and torch's headers need C++{}, which it does not fully support", what, demand.standard));
-  if (macro(macros, "__x86_64__").empty() || !macro(macros, "__ILP32__").empty())
-    return lacks(say("{}, for another processor than x86-64", what));
+  if (macro(macros, "__" + std::string(kMachine) + "__").empty() || !macro(macros, "__ILP32__").empty())
+    return lacks(say("{}, for another processor than {}", what, kMachine));
   if (!macro(macros, "_LIBCPP_VERSION").empty())
     return lacks(say("{} uses libc++, and torch is built with libstdc++", what));
   // A libstdc++ without both (devtoolset on RHEL 7) takes the flag and keeps to the old one.
@@ -164,7 +167,7 @@ Result<CxxCompiler> choose_cxx_compiler(const Host& host, const Snapshot& snapsh
     return named_by_user(host, cxx, demand);
   std::vector<std::string> names = usual_names();
   if (!snapshot.python.value.prefix.empty())  // conda's, where the environment is not activated
-    names.push_back(path_join(snapshot.python.value.prefix, "bin/x86_64-conda-linux-gnu-c++"));
+    names.push_back(path_join(snapshot.python.value.prefix, "bin/" + condas_compiler()));
   Message lacking;
   std::vector<std::string> seen;
   for (const std::string& name : names) {

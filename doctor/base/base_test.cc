@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/base/sha256.h"
 #include "doctor/base/text.h"
@@ -15,6 +17,13 @@ Version version(std::string_view text) { return *Version::parse(text); }
 
 TEST(Say, PutsValuesInAndLeavesTheirBracesAlone) {
   EXPECT_EQ(say("{} needs {}", "{}.so", 12), "{}.so needs 12");
+}
+
+TEST(Machine, IsTheOneThatRunsThisProgram) {
+  utsname name{};
+  ASSERT_EQ(::uname(&name), 0);
+  EXPECT_STREQ(kMachine, name.machine);
+  EXPECT_EQ(kMultiarch, std::string(kMachine) + "-linux-gnu");
 }
 
 TEST(NearestWord, FindsWhatASlipWasMeantToBe) {

@@ -9,6 +9,7 @@
 
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/host/embedded_program.h"
 #include "doctor/probes/target/wheel.h"
@@ -157,14 +158,15 @@ class Fetcher {
   }
 
   // The file with the pinned hash. An index that gives no hashes is believed by the file's name; the hash of
-  // the downloaded bytes decides then. Only x86_64 wheels count, as in the table of pins.
+  // the downloaded bytes decides then. Only wheels for this processor count, as in the table of pins.
   static Result<IndexFile> choose(const std::vector<IndexFile>& files, const toolchain::WheelPin& wheel) {
     std::string stem = required_name(wheel.name);
     std::ranges::replace(stem, '-', '_');
     bool other_hash = false;
     const IndexFile* by_name = nullptr;
     for (const IndexFile& file : files) {
-      if (!file.name.starts_with(stem + "-" + wheel.version + "-") || !file.name.ends_with("x86_64.whl"))
+      if (!file.name.starts_with(stem + "-" + wheel.version + "-") ||
+          !file.name.ends_with(std::string(kMachine) + ".whl"))
         continue;
       if (file.sha256 == wheel.sha256) return file;
       other_hash = other_hash || !file.sha256.empty();
@@ -176,8 +178,8 @@ class Fetcher {
                    message("the index has {}=={} with another sha256 than {}", wheel.name, wheel.version,
                            wheel.sha256),
                    ""};
-    return Error{Errc::NotFound, message("the index has no {}=={} for x86_64", wheel.name, wheel.version),
-                 ""};
+    return Error{Errc::NotFound,
+                 message("the index has no {}=={} for {}", wheel.name, wheel.version, kMachine), ""};
   }
 
   IndexSettings settings_;
