@@ -22,7 +22,11 @@ function(scankit_pkg_version variable module package)
   find_program(DPKG_QUERY_PROGRAM dpkg-query)
   mark_as_advanced(DPKG_QUERY_PROGRAM)
   if(DPKG_QUERY_PROGRAM)
-    execute_process(COMMAND ${DPKG_QUERY_PROGRAM} -W -f "\${Version}" ${package} OUTPUT_VARIABLE found ERROR_QUIET
+    set(database "")
+    if(CMAKE_SYSROOT)
+      set(database --admindir=${CMAKE_SYSROOT}/var/lib/dpkg)
+    endif()
+    execute_process(COMMAND ${DPKG_QUERY_PROGRAM} ${database} -W -f "\${Version}" ${package} OUTPUT_VARIABLE found ERROR_QUIET
                     RESULT_VARIABLE status)
     if(status EQUAL 0 AND NOT found STREQUAL "")
       string(REGEX REPLACE "^[0-9]+:" "" found "${found}")
@@ -99,13 +103,13 @@ function(scankit_bill_of_materials target)
   list(JOIN packages ",\n" packages)
   list(JOIN relations ",\n" relations)
   scankit_source_time(created)
-  string(SHA256 digest "${PROJECT_VERSION}${packages}${created}")
+  string(SHA256 digest "${PROJECT_VERSION}${CMAKE_SYSTEM_PROCESSOR}${packages}${created}")
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/scankit.spdx.json @ONLY CONTENT [[
 {
   "spdxVersion": "SPDX-2.3",
   "dataLicense": "CC0-1.0",
   "SPDXID": "SPDXRef-DOCUMENT",
-  "name": "scankit-@PROJECT_VERSION@",
+  "name": "scankit-@PROJECT_VERSION@-linux-@CMAKE_SYSTEM_PROCESSOR@",
   "documentNamespace": "https://spdx.org/spdxdocs/scankit-@PROJECT_VERSION@-@digest@",
   "creationInfo": {"created": "@created@", "creators": ["Tool: scankit-build-@PROJECT_VERSION@"]},
   "documentDescribes": ["SPDXRef-scankit"],

@@ -20,6 +20,7 @@
 # apt-test: jq gcc-aarch64-linux-gnu libc6-dev-arm64-cross debootstrap
 # apt-test: ccache time git     (git: the lints look at what is tracked)
 # apt-test: qemu-user          (the kernels on processors without AVX-512 and without AVX)
+# apt-test: g++-aarch64-linux-gnu qemu-user-static  (the files of a release for aarch64, and what runs them)
 # apt-test: zsh fish mandoc  (the completions in their shells, the manual page)
 # apt-test: patchelf         (modules whose paths were rewritten)
 # apt-test: lintian dash busybox-static wget  (the files of a release: the Debian package, and install.sh in other shells)

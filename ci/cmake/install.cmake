@@ -26,12 +26,12 @@ foreach(module selective_scan_cuda causal_conv1d_cuda)
 endforeach()
 
 # What the shells and man look for below a prefix, an environment too, written by the program itself.
-if(NOT CMAKE_CROSSCOMPILING)
+if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)
   set(written ${PROJECT_BINARY_DIR}/shell)
   function(scankit_writes file folder)  # file, folder below share, the command's words
     add_custom_command(OUTPUT ${written}/${file} DEPENDS scankit VERBATIM
                        COMMAND ${CMAKE_COMMAND} -E make_directory ${written}
-                       COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C LANGUAGE= $<TARGET_FILE:scankit> ${ARGN} > ${written}/${file})
+                       COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C LANGUAGE= ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:scankit> ${ARGN} > ${written}/${file})
     install(FILES ${written}/${file} DESTINATION ${data}/${folder})
     set_property(GLOBAL APPEND PROPERTY scankit_written ${written}/${file})
   endfunction()

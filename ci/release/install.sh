@@ -42,12 +42,16 @@ fetch() {
 
 # choose: sets tarball and sum from SHA256SUMS. A name is taken only if it is one of ours: it becomes part of paths.
 choose() {
+  [ "$(uname -s)" = Linux ] || die "scankit is a program for Linux, and this is $(uname -s). To examine files of a Linux machine, install it in a container or in WSL"
   arch=$(uname -m)
   case $version in *[!0-9A-Za-z.+-]*) die "--version $version: not a version" ;; esac
   found=$(sed -n "s/^\([0-9a-f]\{64\}\)  \(scankit-[0-9][0-9A-Za-z.+]*-linux-$arch\.tar\.gz\)\$/\1 \2/p" "$work/SHA256SUMS")
   [ -z "$version" ] || found=$(printf '%s\n' "$found" | grep -F " scankit-$version-linux-$arch.tar.gz" || true)
   case $(printf '%s' "$found" | grep -c .) in
-    0) die "SHA256SUMS of $from has no checksum of scankit-${version:-VERSION}-linux-$arch.tar.gz. Nothing was installed" ;;
+    0)
+      others=$(sed -n 's/^[0-9a-f]\{64\}  scankit-\([0-9][0-9A-Za-z.+]*\)-linux-\([0-9a-z_]*\)\.tar\.gz$/\1 for \2/p' "$work/SHA256SUMS" | tr '\n' ',')
+      die "SHA256SUMS of $from has no checksum of scankit-${version:-VERSION}-linux-$arch.tar.gz${others:+, only of ${others%,}}. Nothing was installed"
+      ;;
     1) sum=${found%% *} tarball=${found#* } ;;
     *) die "$from has several versions: choose one with --version. $(printf '%s' "$found" | sed 's/^[^ ]* scankit-//; s/-linux-.*//' | tr '\n' ' ')" ;;
   esac

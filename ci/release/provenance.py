@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An in-toto statement with SLSA provenance v1 of the files in a directory:  provenance.py DIR NAME --version V ...
+"""An in-toto statement with SLSA provenance v1 of the files that one build made:  provenance.py DIR NAME --version V ...
 
-It is written into DIR as NAME. It is not signed, and holds no times, so that two builds write the same bytes: the
+It is about the files in DIR that are for --arch and those that are for every processor, which is what their names say, and
+is written into DIR as NAME. It is not signed, and holds no times, so that two builds write the same bytes: the
 publisher of a release signs this file and SHA256SUMS with a key of their own.
 """
 import argparse
@@ -36,9 +37,18 @@ def changed_sources():
     return bool(shown.stdout.strip())
 
 
+PROCESSORS = {"x86_64": ("x86_64", "_amd64."), "aarch64": ("aarch64", "_arm64.")}
+
+
+def is_about(name, arch):
+    """Whether a file is for that processor or for none. What other statements say of their own files is not repeated."""
+    others = [word for other, words in PROCESSORS.items() if other != arch for word in words]
+    return not name.endswith(".provenance.json") and not any(word in name for word in others)
+
+
 def statement(options):
     subjects = [{"name": path.name, "digest": {"sha256": sha256(path)}} for path in sorted(Path(options.folder).iterdir())
-                if path.name != options.name]
+                if is_about(path.name, options.arch)]
     sources = {"name": "scankit sources"}
     if options.commit:
         sources["digest"] = {"gitCommit": options.commit}

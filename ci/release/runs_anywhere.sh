@@ -24,6 +24,14 @@ esac
 kernel=$(readelf -nW "$program" | sed -n 's/.*OS: Linux, ABI: \([0-9.]*\).*/\1/p')
 [ -n "$kernel" ] || refuse "$program does not say which kernel it needs"
 [ "$(printf '%s\n' "$kernel" 3.10 | sort -V | tail -n 1)" = 3.10 ] || refuse "$program needs Linux $kernel, and 3.10 is to be enough"
+# An aarch64 kernel may have pages of 64 KiB (Grace, RHEL 8), and loads nothing that is aligned to less.
+if [ $arch = aarch64 ]; then
+  for file in "$program" "$root"/share/scankit/modules/*.so; do
+    alignments=$(readelf -lW "$file" | sed -n 's/^ *LOAD .* 0x\([0-9a-f]*\)$/\1/p')
+    [ -n "$alignments" ] && ! grep -qvE '^[0-9a-f]+0000$' <<<"$alignments" ||
+      refuse "$file has a segment aligned to less than 64 KiB"
+  done
+fi
 # And the processor: a build with -march=native would say so here.
 ! readelf -nW "$program" | grep -qE 'x86 ISA needed:.*v[2-4]' || refuse "$program needs a newer processor than the first of x86-64"
 
