@@ -11,6 +11,7 @@
 #include "doctor/base/version.h"
 
 extern "C" const char scankit_knowledge_gpus[], scankit_knowledge_gpus_end[];
+extern "C" const char scankit_knowledge_tegra[], scankit_knowledge_tegra_end[];
 extern "C" const char scankit_knowledge_nvcc_archs[], scankit_knowledge_nvcc_archs_end[];
 
 // Made by scankit_embed (CMakeLists.txt).
@@ -49,6 +50,13 @@ std::optional<KnownGpu> known_gpu(std::string_view device_id) {
   const unsigned id = hex(device_id);
   for (const GpuRow& row : rows)
     if (row.first <= id && id <= row.last) return row.gpu;
+  return std::nullopt;
+}
+
+std::optional<KnownGpu> known_tegra(std::string_view compatible) {
+  for (const auto& row : YAML::Load(std::string(scankit_knowledge_tegra, scankit_knowledge_tegra_end)))
+    if (row["compatible"].as<std::string>() == compatible)
+      return KnownGpu{row["sm"].as<std::string>(), row["chip"].as<std::string>()};
   return std::nullopt;
 }
 

@@ -16,6 +16,8 @@ struct KnownGpu {
 };
 // `device_id` is the four hex digits of an NVIDIA device ("2335"). Nothing where the table does not hold it.
 std::optional<KnownGpu> known_gpu(std::string_view device_id);
+// The same for a chip with a GPU of its own, by its word in the device tree ("nvidia,tegra234").
+std::optional<KnownGpu> known_tegra(std::string_view compatible);
 
 // Whether the nvcc of a CUDA release ("12.4") compiles for an architecture ("90"); nothing where the table
 // does not say.

@@ -19,6 +19,15 @@ TEST(KnownGpu, KnowsNothingOfOtherIds) {
   EXPECT_FALSE(known_gpu("xyz"));
 }
 
+TEST(KnownTegra, NamesTheCapabilityOfAChip) {
+  EXPECT_EQ(known_tegra("nvidia,tegra194")->sm, "72");
+  EXPECT_EQ(known_tegra("nvidia,tegra234")->sm, "87");
+  EXPECT_EQ(known_tegra("nvidia,tegra264")->sm, "110");
+  EXPECT_FALSE(known_tegra("nvidia,tegra2"));
+  EXPECT_FALSE(known_tegra("nvidia,p3737-0000+p3701-0000"));  // a board, which stands before its chip
+  EXPECT_FALSE(known_tegra(""));
+}
+
 TEST(NvccArchs, BeginAndEndWithReleases) {
   EXPECT_EQ(nvcc_knows_arch("11.7", "90"), false);
   EXPECT_EQ(nvcc_knows_arch("11.8", "90"), true);

@@ -38,6 +38,7 @@ struct Os {
   std::string id, version_id, pretty_name;  // /etc/os-release
   std::string kernel, machine;              // uname: "6.1.0", "x86_64"
   bool wsl = false;
+  std::string l4t;        // "36.4.3", the release of NVIDIA's Linux for Tegra (Jetson); "" elsewhere
   std::string container;  // "docker", "podman", "kubernetes", "lxc", "" for none seen
 };
 struct LibC {
@@ -77,8 +78,8 @@ struct Driver {
 struct Gpu {
   unsigned index = 0;
   std::string name, pci_address, pci_device;  // "0000:0f:00.0", "10de:2335"
-  std::string sm, sm_source;                  // "90", "nvml" or "pci-id table"; empty where unknown
-  std::uint64_t memory = 0;                   // bytes, 0 where unknown
+  std::string sm, sm_source;  // "90", "nvml", "pci-id table", "device tree"; empty where unknown
+  std::uint64_t memory = 0;   // bytes, 0 where unknown
   std::string uuid;
   std::map<std::string, std::int64_t> details;  // by the keys of gpu_details.def; without what is unknown
 };

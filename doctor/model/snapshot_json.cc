@@ -46,7 +46,7 @@ void from_json(const Json& json, Probed<T>& probed) {
   if (json.contains("value")) probed.value = json.at("value").template get<T>();
 }
 
-SCANKIT_FIELDS(Os, id, version_id, pretty_name, kernel, machine, wsl, container)
+SCANKIT_FIELDS(Os, id, version_id, pretty_name, kernel, machine, wsl, l4t, container)
 SCANKIT_FIELDS(LibC, kind, version, path)
 SCANKIT_FIELDS(LibStdCxx, path, glibcxx_max, cxxabi_max)
 SCANKIT_FIELDS(Cpu, model, logical, features)

@@ -197,6 +197,7 @@ std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapsh
   add(rows, say("driver"), snapshot.driver, [](const Driver& driver) { return driver.version; });
   add(rows, say("system"), snapshot.os, [](const Os& os) {
     return os.pretty_name + ", " + os.machine + (os.wsl ? ", WSL" : "") +
+           (os.l4t.empty() ? "" : ", Jetson Linux " + os.l4t) +
            (os.container.empty() ? "" : ", " + say("in {}", os.container));
   });
   add(rows, say("C library"), snapshot.libc, [](const LibC& libc) { return libc.kind + " " + libc.version; });

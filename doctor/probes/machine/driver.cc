@@ -25,6 +25,8 @@ constexpr const char* kKnownFolders[] = {"/usr/lib/wsl/lib",
                                          "/usr/lib/x86_64-linux-gnu",
                                          "/lib/x86_64-linux-gnu",
                                          "/usr/lib/aarch64-linux-gnu",
+                                         "/usr/lib/aarch64-linux-gnu/nvidia",  // Jetson Linux from 36 on
+                                         "/usr/lib/aarch64-linux-gnu/tegra",   // and before
                                          "/usr/lib64",
                                          "/lib64",
                                          "/usr/lib",
@@ -259,14 +261,39 @@ void take_gpu_details(const std::map<std::string, std::string>& fields, Gpu& gpu
   }
 }
 
-// Without NVML, the PCI bus is all that a static program can see. It also lists GPUs that this container or
-// this user may not use. WSL has no NVIDIA device on its bus, so "no GPU" would be wrong there.
+namespace {
+
+// The GPU of a Jetson is a part of the chip and, before Thor, on no PCI bus: the device tree names the chip. A
+// property of the tree is a list of texts, each with a null at its end.
+std::optional<Gpu> gpu_of_device_tree(const Host& host) {
+  const std::string tree = "/proc/device-tree/";
+  const auto compatible = host.read_file(tree + "compatible", 1u << 12);
+  if (!compatible) return std::nullopt;
+  for (const std::string& word : split_nonempty(*compatible, std::string_view("\0", 1))) {
+    const auto known = knowledge::known_tegra(word);
+    if (!known) continue;
+    const auto model = host.read_file(tree + "model", 1u << 12);
+    Gpu gpu;
+    gpu.name = model ? model->substr(0, model->find('\0')) : known->chip;
+    gpu.sm = known->sm;
+    gpu.sm_source = "device tree";
+    gpu.details["integrated"] = 1;
+    return gpu;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// Without NVML, the PCI bus and the device tree are all that a static program can see. The bus also lists GPUs
+// that this container or this user may not use. WSL has no NVIDIA device on its bus, so "no GPU" would be wrong there.
 Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
   using Gpus = Probed<std::vector<Gpu>>;
   if (!host.is_live()) return Gpus::absent(message("the examined system is not running"));
   const std::string bus = "/sys/bus/pci/devices";
   const auto devices = host.list(bus);
   if (!devices) {
+    if (const auto gpu = gpu_of_device_tree(host)) return Gpus::of({*gpu});
     if (host.exists("/dev/dxg"))
       return Gpus::failed(message("WSL: the GPU is behind /dev/dxg, which only NVML can query"));
     return devices.error().code == Errc::NotFound ? Gpus::absent(message("this machine has no PCI bus"))
@@ -293,6 +320,8 @@ Probed<std::vector<Gpu>> probe_gpus(const Host& host) {
   }
   if (gpus.empty() && host.exists("/dev/dxg"))
     return Gpus::failed(message("WSL: the GPU is behind /dev/dxg, which only NVML can query"));
+  if (gpus.empty())
+    if (const auto gpu = gpu_of_device_tree(host)) return Gpus::of({*gpu});
   if (gpus.empty()) return Gpus::absent(message("no NVIDIA display device on the PCI bus"));
   return Gpus::of(gpus);
 }

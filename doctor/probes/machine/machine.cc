@@ -51,6 +51,21 @@ std::string container_of(const Host& host) {
   return named->substr(0, named->find('\n'));
 }
 
+// "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, ..." -> "36.4.3". NVIDIA's Linux for Tegra
+// has the file; a server of the same processor has none.
+std::string l4t_of(const Host& host) {
+  const auto text = host.read_file("/etc/nv_tegra_release", 1u << 12);
+  if (!text || !text->starts_with("# R")) return "";
+  const auto number = [&](std::size_t from) {
+    return text->substr(from, text->find_first_not_of("0123456789.", from) - from);
+  };
+  const std::string_view key = "REVISION: ";
+  const auto revision = text->find(key);
+  const std::string release = number(3);
+  if (release.empty() || revision == std::string::npos) return release;
+  return release + "." + number(revision + key.size());
+}
+
 // First of the usual folders that holds the file. The loader's cache is not needed: these two libraries are
 // the system's own, and a system without them in one of these folders does not start a program.
 std::string find_system_library(const Host& host, const std::string& name) {
@@ -86,6 +101,7 @@ Probed<Os> probe_os(const Host& host) {
     os.machine = name.machine;
     os.wsl = os.kernel.find("icrosoft") != std::string::npos;  // "5.15.90.1-microsoft-standard-WSL2"
   }
+  os.l4t = l4t_of(host);
   os.container = container_of(host);
   // The kernel is a fact of its own: without os-release, a live system is still Present, with a note.
   if (!note.empty() && os.kernel.empty()) return Probed<Os>::failed(note);
@@ -239,7 +255,8 @@ namespace {
 // `#define CUDA_VERSION 13000` of cuda.h: 1000 * major + 10 * minor (CUDA driver API, cuda.h). A header is
 // quicker to read than nvcc is to start. Some installations have it below targets/ only.
 std::string version_in_header(const Host& host, const std::string& root) {
-  for (const char* header : {"/include/cuda.h", "/targets/x86_64-linux/include/cuda.h"}) {
+  for (const char* header : {"/include/cuda.h", "/targets/x86_64-linux/include/cuda.h",
+                             "/targets/sbsa-linux/include/cuda.h", "/targets/aarch64-linux/include/cuda.h"}) {
     const auto text = host.read_file(root + header, 4u << 20);
     if (!text) continue;
     const std::string key = "#define CUDA_VERSION ";

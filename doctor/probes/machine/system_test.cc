@@ -98,6 +98,42 @@ TEST_F(Machine, WithAnUnknownGpuDoesNotGuessItsCapability) {
   EXPECT_EQ(gpus.value[0].sm, "");
 }
 
+TEST_F(Machine, WithJetsonOrinFindsTheGpuThatIsOnNoBus) {
+  file("/proc/device-tree/compatible",
+       std::string("nvidia,p3737-0000+p3701-0000\0nvidia,p3701-0000\0nvidia,tegra234\0", 63));
+  file("/proc/device-tree/model", std::string("NVIDIA Jetson AGX Orin Developer Kit\0", 37));
+  file("/etc/nv_tegra_release",
+       "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, EABI: aarch64, DATE: Wed Jan  8\n");
+  file("/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1", std::string(1u << 20, 'x'));
+  file("/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1", std::string(1u << 20, 'x'));
+  EXPECT_EQ(probe_os(host()).value.l4t, "36.4.3");
+  const auto gpus = probe_gpus(host());
+  ASSERT_EQ(gpus.value.size(), 1u) << english(gpus.note);
+  EXPECT_EQ(gpus.value[0].name, "NVIDIA Jetson AGX Orin Developer Kit");
+  EXPECT_EQ(gpus.value[0].sm, "87");
+  EXPECT_EQ(gpus.value[0].sm_source, "device tree");
+  EXPECT_EQ(gpus.value[0].pci_address, "");
+  EXPECT_EQ(gpus.value[0].details.at("integrated"), 1);
+  EXPECT_EQ(probe_driver(host()).value.libcuda_reached, "not by the loader");
+  // Orin has a PCI bus, with a network card and the like on it.
+  file("/sys/bus/pci/devices/0001:01:00.0/vendor", "0x10ec\n");
+  file("/sys/bus/pci/devices/0001:01:00.0/class", "0x020000\n");
+  EXPECT_EQ(probe_gpus(host()).value.size(), 1u);
+}
+
+// Grace Hopper: the same processor architecture, and a GPU on the PCI bus.
+TEST_F(Machine, OfAServerWithArmIsNoJetson) {
+  file("/proc/device-tree/compatible", std::string("nvidia,tegra241\0", 16));
+  file("/sys/bus/pci/devices/0009:01:00.0/vendor", "0x10de\n");
+  file("/sys/bus/pci/devices/0009:01:00.0/class", "0x030200\n");
+  file("/sys/bus/pci/devices/0009:01:00.0/device", "0x2342\n");
+  EXPECT_EQ(probe_os(host()).value.l4t, "");
+  const auto gpus = probe_gpus(host());
+  ASSERT_EQ(gpus.value.size(), 1u);
+  EXPECT_EQ(gpus.value[0].sm, "90");
+  EXPECT_EQ(gpus.value[0].sm_source, "pci-id table");
+}
+
 TEST_F(Machine, ReadsAToolkitsVersionFromItsHeader) {
   file("/usr/local/cuda-12.4/bin/nvcc", "");
   file("/usr/local/cuda-12.4/include/cuda.h", "#define CUDA_VERSION 12040\n");
