@@ -91,7 +91,16 @@ class Install(unittest.TestCase):
             self.assertIn(text, result.stderr)
         self.assertIsNone(everything_below(self.prefix))
 
-    def older_release(self, version=OLD):
+    def on_another(self, system, machine):
+        """PATH of a machine whose uname says that."""
+        folder = self.work / ("on-" + machine)
+        shutil.copytree(self.tools(), folder, symlinks=True, dirs_exist_ok=True)
+        (folder / "uname").unlink()
+        (folder / "uname").write_text("#!%s\ncase $1 in -s) echo %s ;; -m) echo %s ;; esac\n" % (shutil.which("dash"), system, machine))
+        (folder / "uname").chmod(0o755)
+        return folder
+
+    def older_release(self, version=OLD, arch=ARCH):
         """A whole release of another version, whose program does nothing but say that."""
         root = self.work / ("root-" + version)
         with tarfile.open(RELEASE / NAME) as archive:
@@ -103,7 +112,7 @@ class Install(unittest.TestCase):
         folder = self.work / ("release-" + version)
         folder.mkdir()
         os.environ["SOURCE_DATE_EPOCH"] = "315532800"
-        prefix = "scankit-%s-linux-%s" % (version, ARCH)
+        prefix = "scankit-%s-linux-%s" % (version, arch)
         tarball.write(tree, folder / (prefix + ".tar.gz"), prefix, [])
         sums(folder)
         return folder
@@ -239,6 +248,22 @@ class Install(unittest.TestCase):
         result = self.install(self.release, "--version", "9.9")
         self.assertEqual(result.returncode, 1)
         self.assertIn("scankit-9.9-linux-%s.tar.gz" % ARCH, result.stderr)
+
+    def test_the_processor_of_the_machine_decides(self):
+        # The program of the other one is a stand-in that runs here; release.arm64 installs the real one under an emulator.
+        other = "aarch64" if ARCH == "x86_64" else "x86_64"
+        for path in self.older_release(arch=other).glob("*.tar.gz"):
+            shutil.copy(path, self.release)
+        sums(self.release)
+        self.assertEqual(self.install(self.release, path=self.on_another("Linux", other)).returncode, 0)
+        self.assertEqual(self.installed(), "scankit " + OLD)
+        self.assertEqual(self.install(self.release).returncode, 0)
+        self.assertEqual(self.installed(), "scankit " + VERSION)
+
+    def test_a_machine_that_the_release_is_not_for_is_told_what_there_is(self):
+        self.refuses(self.install(self.release, path=self.on_another("Linux", "riscv64")),
+                     "no checksum of scankit-VERSION-linux-riscv64.tar.gz, only of %s for %s" % (VERSION, ARCH))
+        self.refuses(self.install(self.release, path=self.on_another("Darwin", "arm64")), "program for Linux", "Darwin")
 
     def test_files_of_others_stay(self):
         (self.prefix / "bin").mkdir(parents=True)
