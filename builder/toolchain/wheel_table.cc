@@ -17,8 +17,6 @@ std::uint64_t of_machine(std::uint64_t x86_64, std::uint64_t aarch64) {
   return std::string_view(kMachine) == "aarch64" ? aarch64 : x86_64;
 }
 
-}  // namespace
-
 // Hashes and sizes are those of the files on the public index; a mirror that gives other bytes is refused.
 // The last hash of each is that of the files that the wheel unpacks to. To refresh both for a new release:
 //   pip download --no-deps --only-binary :all: --platform manylinux_2_17_x86_64 -d W nvidia-cuda-nvrtc==13.0.88
@@ -29,6 +27,42 @@ std::uint64_t of_machine(std::uint64_t x86_64, std::uint64_t aarch64) {
 //     print(hashlib.sha256("".join(sorted(lines)).encode()).hexdigest())'
 // The index has no 12.1.105 for aarch64, so that --arch release is refused there. Architectures: what each
 // library says of itself (nvrtcGetSupportedArchs, nvcc --list-gpu-code).
+
+WheelToolchain nvcc_13_0() {
+  return {
+      .id = "nvcc-13.0.88",
+      .nvcc = true,
+      .version = "13.0",
+      .wheels = of_machine(
+          {{"nvidia-cuda-nvcc", "13.0.88", "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
+            37384532, "27624ea374ae9506468dfc7466201ca801eb79c5538aa35ea8c9c7290b2a945c"},
+           {"nvidia-nvvm", "13.0.88", "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
+            61601415, "cdfc655b1a0556c2e62836619491703f47e24e5176087db50d6e17b83fc7c83e"},
+           {"nvidia-cuda-crt", "13.0.88", "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
+            134086, "38283a9385485d4022675db7311a67252779e44393f745f698bb2e00cc3a5cf7"},
+           {"nvidia-cuda-runtime", "13.0.96",
+            "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548", 2243632,
+            "15a3142c747018c2c2a287335bd6ad0b5ad019f47febaa7e0668ffef6cde4c01"},
+           {"nvidia-cuda-cccl", "13.0.85", "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649",
+            3120526, "5d905bca6ed91342f419dcf797ae693f7a86220f728a449d2036331c5c8f370a"}},
+          {{"nvidia-cuda-nvcc", "13.0.88", "c7ff28f86a24effdc6c034fa15230c549a273e4771b10a7fec14996f8cf3307f",
+            32455430, "2c210516ebf9b185ff5e8362b231fe310879443ffab4d547ccc43a633a255e4c"},
+           {"nvidia-nvvm", "13.0.88", "c4376a291d72d22a315d9d2f69bdae8f8cd83a627f75bad395cee49a0fe65dc1",
+            59234185, "5c0351de41f2034f4589b498e9c1dcd0ef466b484753dc8f936b32f4e7108975"},
+           {"nvidia-cuda-crt", "13.0.88", "ee2ea2a97073e02ee62bb27841f437332be2c248e3eac013df07997ada39c003",
+            134086, "38283a9385485d4022675db7311a67252779e44393f745f698bb2e00cc3a5cf7"},
+           {"nvidia-cuda-runtime", "13.0.96",
+            "ef9bcbe90493a2b9d810e43d249adb3d02e98dd30200d86607d8d02687c43f55", 2261060,
+            "d7b7804bb4c2e9a0866ef57ba5b613a5d562975f3ba456fece35d6dc23b8d785"},
+           {"nvidia-cuda-cccl", "13.0.85", "6f0203e29fed809ee2b7fe9b1344df66ecab990c37d6a2e0e189b26d6c97ed7c",
+            3120528, "5d905bca6ed91342f419dcf797ae693f7a86220f728a449d2036331c5c8f370a"}}),
+      .archs = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121},
+      .folder = "/nvidia/cu13",
+      .unpacked = of_machine(279149608, 247009576)};
+}
+
+}  // namespace
+
 const std::vector<WheelToolchain>& wheel_toolchains() {
   static const std::vector<WheelToolchain> all = {
       {.id = "nvrtc-12.9.86",
@@ -77,39 +111,7 @@ const std::vector<WheelToolchain>& wheel_toolchains() {
        .archs = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90},
        .folder = "/nvidia/cuda_nvrtc/lib",
        .unpacked = 63813767},
-      {.id = "nvcc-13.0.88",
-       .nvcc = true,
-       .version = "13.0",
-       .wheels = of_machine(
-           {{"nvidia-cuda-nvcc", "13.0.88",
-             "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03", 37384532,
-             "27624ea374ae9506468dfc7466201ca801eb79c5538aa35ea8c9c7290b2a945c"},
-            {"nvidia-nvvm", "13.0.88", "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
-             61601415, "cdfc655b1a0556c2e62836619491703f47e24e5176087db50d6e17b83fc7c83e"},
-            {"nvidia-cuda-crt", "13.0.88", "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
-             134086, "38283a9385485d4022675db7311a67252779e44393f745f698bb2e00cc3a5cf7"},
-            {"nvidia-cuda-runtime", "13.0.96",
-             "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548", 2243632,
-             "15a3142c747018c2c2a287335bd6ad0b5ad019f47febaa7e0668ffef6cde4c01"},
-            {"nvidia-cuda-cccl", "13.0.85",
-             "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649", 3120526,
-             "5d905bca6ed91342f419dcf797ae693f7a86220f728a449d2036331c5c8f370a"}},
-           {{"nvidia-cuda-nvcc", "13.0.88",
-             "c7ff28f86a24effdc6c034fa15230c549a273e4771b10a7fec14996f8cf3307f", 32455430,
-             "2c210516ebf9b185ff5e8362b231fe310879443ffab4d547ccc43a633a255e4c"},
-            {"nvidia-nvvm", "13.0.88", "c4376a291d72d22a315d9d2f69bdae8f8cd83a627f75bad395cee49a0fe65dc1",
-             59234185, "5c0351de41f2034f4589b498e9c1dcd0ef466b484753dc8f936b32f4e7108975"},
-            {"nvidia-cuda-crt", "13.0.88", "ee2ea2a97073e02ee62bb27841f437332be2c248e3eac013df07997ada39c003",
-             134086, "38283a9385485d4022675db7311a67252779e44393f745f698bb2e00cc3a5cf7"},
-            {"nvidia-cuda-runtime", "13.0.96",
-             "ef9bcbe90493a2b9d810e43d249adb3d02e98dd30200d86607d8d02687c43f55", 2261060,
-             "d7b7804bb4c2e9a0866ef57ba5b613a5d562975f3ba456fece35d6dc23b8d785"},
-            {"nvidia-cuda-cccl", "13.0.85",
-             "6f0203e29fed809ee2b7fe9b1344df66ecab990c37d6a2e0e189b26d6c97ed7c", 3120528,
-             "5d905bca6ed91342f419dcf797ae693f7a86220f728a449d2036331c5c8f370a"}}),
-       .archs = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121},
-       .folder = "/nvidia/cu13",
-       .unpacked = of_machine(279149608, 247009576)}};
+      nvcc_13_0()};
   return all;
 }
 
