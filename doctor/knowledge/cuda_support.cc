@@ -53,11 +53,28 @@ std::optional<KnownGpu> known_gpu(std::string_view device_id) {
   return std::nullopt;
 }
 
+static YAML::Node rows_of_tegra(const char* table) {
+  return YAML::Load(std::string(scankit_knowledge_tegra, scankit_knowledge_tegra_end))[table];
+}
+
 std::optional<KnownGpu> known_tegra(std::string_view compatible) {
-  for (const auto& row : YAML::Load(std::string(scankit_knowledge_tegra, scankit_knowledge_tegra_end)))
+  for (const auto& row : rows_of_tegra("chips"))
     if (row["compatible"].as<std::string>() == compatible)
       return KnownGpu{row["sm"].as<std::string>(), row["chip"].as<std::string>()};
   return std::nullopt;
+}
+
+std::string cuda_of_jetson(std::string_view release) {
+  const auto here = Version::parse(release);
+  std::string cuda;
+  unsigned long newest_major = 0;
+  for (const auto& row : rows_of_tegra("releases")) {
+    const auto first = Version::parse(row["first"].as<std::string>());
+    if (!here || !first) return "";
+    newest_major = first->part(0);
+    if (*here >= *first) cuda = row["cuda"].as<std::string>();
+  }
+  return here && here->part(0) <= newest_major ? cuda : "";
 }
 
 namespace {

@@ -18,6 +18,9 @@ struct KnownGpu {
 std::optional<KnownGpu> known_gpu(std::string_view device_id);
 // The same for a chip with a GPU of its own, by its word in the device tree ("nvidia,tegra234").
 std::optional<KnownGpu> known_tegra(std::string_view compatible);
+// The CUDA release that the driver of a release of Jetson Linux supports: "12.6" for "36.4.3"; "" where the table
+// does not say.
+std::string cuda_of_jetson(std::string_view release);
 
 // Whether the nvcc of a CUDA release ("12.4") compiles for an architecture ("90"); nothing where the table
 // does not say.

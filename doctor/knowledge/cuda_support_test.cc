@@ -28,6 +28,16 @@ TEST(KnownTegra, NamesTheCapabilityOfAChip) {
   EXPECT_FALSE(known_tegra(""));
 }
 
+TEST(Jetson, SaysWhichCudaItsDriverSupports) {
+  EXPECT_EQ(cuda_of_jetson("32.3.1"), "10.0");
+  EXPECT_EQ(cuda_of_jetson("32.7.4"), "10.2");
+  EXPECT_EQ(cuda_of_jetson("35.5.0"), "11.4");
+  EXPECT_EQ(cuda_of_jetson("36.3"), "12.2");
+  EXPECT_EQ(cuda_of_jetson("36.4.3"), "12.6");
+  EXPECT_EQ(cuda_of_jetson("38.4"), "13.0");
+  for (const char* unknown : {"", "28.2", "39.0", "x"}) EXPECT_EQ(cuda_of_jetson(unknown), "") << unknown;
+}
+
 TEST(NvccArchs, BeginAndEndWithReleases) {
   EXPECT_EQ(nvcc_knows_arch("11.7", "90"), false);
   EXPECT_EQ(nvcc_knows_arch("11.8", "90"), true);

@@ -66,7 +66,7 @@ struct Driver {
   std::string version;  // "580.159.04", from /proc/driver/nvidia/version or /sys/module/nvidia/version
   std::string source;   // the file it was read from
   std::string libcuda, libcuda_version;  // resolved libcuda.so.1 and the version in its file name
-  std::string cuda_version;              // "13.0", by NVML; empty where NVML was not asked or did not answer
+  std::string cuda_version;              // "13.0", by NVML or the release of Jetson Linux; else empty
   std::string libcuda_kind;              // "driver", "compat" (forward compatibility), "stub", "wsl"
   std::string libcuda_reached;  // "LD_LIBRARY_PATH", "ld.so.cache", "default folder", "not by the loader"
   std::string libnvidia_ml, libnvidia_ml_version;  // NVML's library, likewise

@@ -221,6 +221,7 @@ Probed<Driver> probe_driver(const Host& host) {
   Driver driver;
   find_driver_libraries(host, driver);
   if (host.is_live()) find_mig_instances(host, driver);
+  driver.cuda_version = knowledge::cuda_of_jetson(jetson_release(host));
   for (const char* file : {"/sys/module/nvidia/version", "/proc/driver/nvidia/version"}) {
     const auto text = host.is_live() ? host.read_file(file, 1u << 14) : Result<std::string>(Error{});
     if (!text) continue;

@@ -51,9 +51,20 @@ std::string container_of(const Host& host) {
   return named->substr(0, named->find('\n'));
 }
 
+// First of the usual folders that holds the file. The loader's cache is not needed: these two libraries are
+// the system's own, and a system without them in one of these folders does not start a program.
+std::string find_system_library(const Host& host, const std::string& name) {
+  for (const char* folder : {"/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/", "/lib64/", "/usr/lib64/",
+                             "/lib/aarch64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/lib/", "/usr/lib/"})
+    if (host.exists(folder + name)) return folder + name;
+  return "";
+}
+
+}  // namespace
+
 // "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, ..." -> "36.4.3". NVIDIA's Linux for Tegra
 // has the file; a server of the same processor has none.
-std::string l4t_of(const Host& host) {
+std::string jetson_release(const Host& host) {
   const auto text = host.read_file("/etc/nv_tegra_release", 1u << 12);
   if (!text || !text->starts_with("# R")) return "";
   const auto number = [&](std::size_t from) {
@@ -65,17 +76,6 @@ std::string l4t_of(const Host& host) {
   if (release.empty() || revision == std::string::npos) return release;
   return release + "." + number(revision + key.size());
 }
-
-// First of the usual folders that holds the file. The loader's cache is not needed: these two libraries are
-// the system's own, and a system without them in one of these folders does not start a program.
-std::string find_system_library(const Host& host, const std::string& name) {
-  for (const char* folder : {"/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/", "/lib64/", "/usr/lib64/",
-                             "/lib/aarch64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/lib/", "/usr/lib/"})
-    if (host.exists(folder + name)) return folder + name;
-  return "";
-}
-
-}  // namespace
 
 Probed<Os> probe_os(const Host& host) {
   Os os;
@@ -101,7 +101,7 @@ Probed<Os> probe_os(const Host& host) {
     os.machine = name.machine;
     os.wsl = os.kernel.find("icrosoft") != std::string::npos;  // "5.15.90.1-microsoft-standard-WSL2"
   }
-  os.l4t = l4t_of(host);
+  os.l4t = jetson_release(host);
   os.container = container_of(host);
   // The kernel is a fact of its own: without os-release, a live system is still Present, with a note.
   if (!note.empty() && os.kernel.empty()) return Probed<Os>::failed(note);

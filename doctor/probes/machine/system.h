@@ -17,6 +17,8 @@
 namespace scankit::probes {
 
 Probed<Os> probe_os(const Host& host);
+// "36.4.3" of Jetson Linux; "" elsewhere, on a server of the same processor too.
+std::string jetson_release(const Host& host);
 // The version is the newest GLIBC_ version that libc.so.6 defines, which is what modules are compared with.
 // musl is recognised by its loader and has no version here.
 Probed<LibC> probe_libc(const Host& host);

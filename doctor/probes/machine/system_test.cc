@@ -115,6 +115,7 @@ TEST_F(Machine, WithJetsonOrinFindsTheGpuThatIsOnNoBus) {
   EXPECT_EQ(gpus.value[0].pci_address, "");
   EXPECT_EQ(gpus.value[0].details.at("integrated"), 1);
   EXPECT_EQ(probe_driver(host()).value.libcuda_reached, "not by the loader");
+  EXPECT_EQ(probe_driver(host()).value.cuda_version, "12.6");
   // Orin has a PCI bus, with a network card and the like on it.
   file("/sys/bus/pci/devices/0001:01:00.0/vendor", "0x10ec\n");
   file("/sys/bus/pci/devices/0001:01:00.0/class", "0x020000\n");
@@ -128,6 +129,7 @@ TEST_F(Machine, OfAServerWithArmIsNoJetson) {
   file("/sys/bus/pci/devices/0009:01:00.0/class", "0x030200\n");
   file("/sys/bus/pci/devices/0009:01:00.0/device", "0x2342\n");
   EXPECT_EQ(probe_os(host()).value.l4t, "");
+  EXPECT_EQ(probe_driver(host()).value.cuda_version, "");
   const auto gpus = probe_gpus(host());
   ASSERT_EQ(gpus.value.size(), 1u);
   EXPECT_EQ(gpus.value[0].sm, "90");
