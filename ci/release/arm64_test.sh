@@ -63,5 +63,14 @@ inside python3 -m venv /env >"$work/venv.txt" 2>&1 || { cat "$work/venv.txt" && 
 wheel=$(basename "$work"/one/scankit-"$version"-py3-none-*.whl)
 inside /env/bin/python -m pip install -q --no-index --disable-pip-version-check "/release/$wheel" >"$work/pip.txt" 2>&1 || { cat "$work/pip.txt" && fail "pip does not install the wheel"; }
 [ "$(inside /env/bin/scankit --version)" = "scankit $version" ] || fail "the wheel's program does not run"
+# Beside this machine's own, where that was built of this commit: one directory, two statements of provenance.
+if "$build/scankit" --version --json 2>/dev/null | grep -q "\"commit\": \"$(git -C "$here" rev-parse HEAD)\""; then
+  bash "$here/make.sh" --build "$build" --out "$work/both" --finished >/dev/null
+  [ "$(find "$work/both" -type f | wc -l)" -eq 13 ] || fail "a release for both is 13 files: $(ls "$work/both")"
+  python3 -B "$here/consistent.py" "$work/both" "$(git -C "$here" rev-parse HEAD)" || fail "the files of both disagree"
+  cmp "$work/one/$name.tar.gz" "$work/both/$name.tar.gz" || fail "beside another processor it is another archive"
+else
+  echo "not checked: a release for both processors ($build/scankit is not of this commit)"
+fi
 printf '8 files for aarch64, the same bytes twice: '
 (cd "$work/one" && stat -c '%n %s' -- *) | paste -sd ',' | sed 's/,/, /g'
