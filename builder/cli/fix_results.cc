@@ -112,7 +112,9 @@ int refuse(const FixContext& context, const fix::PlanView& view, const Error& er
 
 namespace {
 
-void tell_kept_step(const FixOptions& options, const fix::RepairStep& step) {
+// `untested`: statements that this machine could not run.
+void tell_kept_step(const FixOptions& options, const fix::RepairStep& step,
+                    const std::vector<std::string>& untested) {
   if (const auto* away = std::get_if<fix::MoveAway>(&step.what))
     print_line(options, say("repaired: {} no longer hides {}", away->path, away->module));
   const auto* packages = std::get_if<fix::ChangePackages>(&step.what);
@@ -120,6 +122,10 @@ void tell_kept_step(const FixOptions& options, const fix::RepairStep& step) {
     print_line(options, packages->modules.empty() ? say("installed: {}", packages->local)
                                                   : say("installed: {}; `{}` works", packages->local,
                                                         fix::import_of(packages->modules)));
+  else if (packages != nullptr && std::ranges::any_of(packages->statements, [&](const std::string& one) {
+             return std::ranges::find(untested, one) != untested.end();
+           }))
+    print_line(options, say("installed: {}", join(packages->change.requirements)));
   else if (packages != nullptr)
     print_line(options, say("repaired: {}", packages->statements.empty() ? join(packages->change.requirements)
                                                                          : join(packages->statements)));
@@ -133,7 +139,7 @@ void tell_kept_step(const FixOptions& options, const fix::RepairStep& step) {
 void tell_kept(const FixOptions& options, const fix::PartResult& part) {
   for (const std::string& module : fix::modules_of(part.plan))
     print_line(options, say("repaired: `import {}` works and its results are correct", module));
-  for (const fix::RepairStep& step : part.plan.steps) tell_kept_step(options, step);
+  for (const fix::RepairStep& step : part.plan.steps) tell_kept_step(options, step, part.result.untested);
   for (const std::string& note : part.result.notes) print_line(options, say("note: {}", note));
 }
 

@@ -32,7 +32,7 @@ struct RunningPart {
   Staging staging;
   Transaction transaction;
   std::vector<std::pair<std::string, std::optional<std::string>>> variables = {};  // as they were
-  std::vector<std::string> notes = {};
+  std::vector<std::string> notes = {}, untested = {};                              // as in FixResult
   bool project_left = false;  // pyproject.toml and uv.lock are in the backup
   report::Progress progress = report::Progress();
 };
@@ -223,19 +223,23 @@ Result<void> still_wrong(const std::vector<RepairStep>& steps, const Report& rep
   return {};
 }
 
+Result<void> verify_or_note(RunningPart& part, const std::string& statement) {
+  part.progress.act(say("verifying: {}", statement));
+  SCANKIT_TRY(const bool works, verify_statement(part.request.python, statement));
+  if (works) return {};
+  part.untested.push_back(statement);
+  part.notes.push_back(say("`{}` was not tested: triton finds no GPU on this machine", statement));
+  return {};
+}
+
 Result<void> verify_packages(RunningPart& part, const ChangePackages& packages) {
-  for (const std::string& statement : packages.statements) {
-    part.progress.act(say("verifying: {}", statement));
-    SCANKIT_CHECK(verify_statement(part.request.python, statement));
-  }
+  for (const std::string& statement : packages.statements) SCANKIT_CHECK(verify_or_note(part, statement));
   if (packages.local.empty()) return {};
   part.progress.act(say("verifying: {}", import_of(packages.modules)));
   SCANKIT_CHECK(
       verify_package(part.request.python, packages.before.front().first, packages.version, packages.modules));
   if (!packages.declared) return {};
-  const std::string statement = import_of(*packages.declared);
-  part.progress.act(say("verifying: {}", statement));
-  const auto works = verify_statement(part.request.python, statement);
+  const auto works = verify_or_note(part, import_of(*packages.declared));
   if (works) return {};
   return Error{works.error().code, works.error().message,
                message("{} declares that they import", packages.declared->file)};
@@ -316,7 +320,7 @@ Result<FixResult> execute_fix(const Host& host, const StateFolder& state, const 
   if (done) done = part.transaction.commit();
   if (done) {
     failed_at = FailedAt::Nothing;
-    return FixResult{part.transaction.journal().id, part.notes};
+    return FixResult{part.transaction.journal().id, part.notes, part.untested};
   }
   const Error why = roll_back_part(part, done.error());
   if (is_unfinished(state)) failed_at = FailedAt::Undoing;

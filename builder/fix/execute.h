@@ -36,8 +36,9 @@ struct ExecuteRequest {
 enum class FailedAt { Nothing, Preparation, Verification, Undoing };  // Undoing: the old state is not back
 
 struct FixResult {
-  std::string journal;             // its id
-  std::vector<std::string> notes;  // what the user is to know
+  std::string journal;                // its id
+  std::vector<std::string> notes;     // what the user is to know
+  std::vector<std::string> untested;  // statements that cannot be run on this machine
 };
 
 // Stages, writes the journal, changes, and verifies. On a failure everything is as it was before, unless
@@ -87,7 +88,9 @@ declared::TestRun run_test(const std::string& python, const std::string& file);
 std::vector<BuildNote> builds_of(const std::vector<RepairStep>& steps, const Snapshot& after);
 
 // Runs the statement, such as "from mamba_ssm import Mamba", in a fresh interpreter.
-Result<void> verify_statement(const std::string& python, const std::string& statement);
+// False where the machine is in the way, not the installation: triton up to 3.3 asks the GPU's driver while a kernel is
+// decorated, so that on a login node nothing with such kernels can be imported (seen with 3.2.0 and torch 2.6.0).
+Result<bool> verify_statement(const std::string& python, const std::string& statement);
 
 // Makes the files of one fix aside and returns the operations that bring them in. Nothing in the environment
 // changes here, but directories may be made.

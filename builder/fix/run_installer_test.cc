@@ -128,5 +128,18 @@ TEST_F(AnInstaller, IsToldOfASignalThatCameToUsAlone) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9) << status;
 }
 
+// What was installed is asked by an import, and a machine without a GPU cannot make the import of every package.
+TEST(Statement, FailsUnlessTheMachineIsInTheWay) {
+  const auto verified = [](const std::string& statement) {
+    return verify_statement("/usr/bin/python3", statement);
+  };
+  if (!verified("pass")) GTEST_SKIP() << "no /usr/bin/python3 that runs";
+  EXPECT_TRUE(verified("import os").value());
+  const std::string said = "0 active drivers ([]). There should only be one.";
+  EXPECT_FALSE(verified("raise RuntimeError('" + said + "')").value());
+  EXPECT_FALSE(verified("raise RuntimeError('2 active drivers ([a, b]). There should only be one.')"));
+  EXPECT_FALSE(verified("raise ImportError('" + said + "')"));
+}
+
 }  // namespace
 }  // namespace scankit::fix
