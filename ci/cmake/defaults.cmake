@@ -67,11 +67,28 @@ if(NOT SCANKIT_SANITIZE)
   target_compile_definitions(scankit_hardening INTERFACE $<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>)
 endif()
 
+# Relative relocations as a bitmap (DT_RELR) are a hundredth of their table, 200 KB of scankit. The program relocates itself
+# at its start, which glibc's start files can do from 2.36 on, whatever an older one's ld offers.
+include(CheckCXXSourceCompiles)
+include(CheckLinkerFlag)
+check_cxx_source_compiles("#include <features.h>
+#if !__GLIBC_PREREQ(2, 36)
+#error
+#endif
+int main() {}" SCANKIT_GLIBC_READS_RELR)
+set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,--fatal-warnings)  # ld only warns of a -z that it does not know
+check_linker_flag(CXX -Wl,-z,pack-relative-relocs SCANKIT_LD_PACKS_RELOCATIONS)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
+set(pack_relocations "")
+if(SCANKIT_GLIBC_READS_RELR AND SCANKIT_LD_PACKS_RELOCATIONS)
+  set(pack_relocations -Wl,-z,pack-relative-relocs)
+endif()
+
 # A static glibc program dies in dlopen, getpw*, getaddrinfo and iconv on a host with another glibc.
 # ld warns of the first three; --fatal-warnings makes that an error (ARCHITECTURE.md, decision 1).
 function(scankit_link_as_shipped target)
   if(SCANKIT_STATIC)
     target_link_options(${target} PRIVATE -static-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--fatal-warnings
-                        -Wl,--gc-sections $<$<CONFIG:Release>:-s>)
+                        -Wl,--gc-sections ${pack_relocations} $<$<CONFIG:Release>:-s>)
   endif()
 endfunction()
