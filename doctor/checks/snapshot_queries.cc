@@ -41,9 +41,9 @@ bool is_home(const std::string& module, const std::string& package) {
   });
 }
 
-// Whether scankit's universal module works in this environment: every CPython from 3.8 and every
-// torch from 1.13 on x86_64 and aarch64, each by the scankit of that processor, but not a free-threaded CPython. Versions that are not known do not
-// count against it.
+// Whether scankit's universal module works in this environment: every CPython from 3.8 and every torch from 1.13
+// on x86_64 and aarch64, each by the scankit of that processor, but not a free-threaded CPython. Versions that are
+// not known do not count against it.
 bool bundled_module_serves(const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   const auto version = Version::parse(python.version);
