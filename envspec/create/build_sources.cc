@@ -231,7 +231,9 @@ namespace {
 
 // All that setup.py files of such packages import, but for torch: in a directory of ours, so that the environment gets
 // only what somebody depends on.
-constexpr std::initializer_list<const char*> kBuildTools = {"setuptools", "wheel", "packaging", "ninja"};
+std::vector<std::string> build_tools(const Snapshot& snapshot) {
+  return {fix::setuptools_for_torch(snapshot), "wheel", "packaging", "ninja"};
+}
 
 std::vector<std::pair<std::string, std::string>> wished_variables(const ResolverWish& wish) {
   std::map<std::string, std::string> variables;
@@ -293,8 +295,9 @@ Result<void> install_against_torch(const InstallRequest& request, const Resolver
   report::Progress progress;
   progress.act(say("building against the installed torch: {}", join(wish.against_torch)));
   const std::string tools = path_join(request.tools, "build-tools");
-  SCANKIT_CHECK(fix::run_installer(
-      installer::tools_command(installer, {kBuildTools.begin(), kBuildTools.end()}, tools), request.lock));
+  SCANKIT_TRY(const Subject before, look_at_new(request));
+  SCANKIT_CHECK(fix::run_installer(installer::tools_command(installer, build_tools(before.snapshot), tools),
+                                   request.lock));
   auto variables = wished_variables(wish);
   const auto host = make_real_host();
   for (auto& one : neutral_paths(*host, request.tools, true)) variables.push_back(std::move(one));
