@@ -85,7 +85,7 @@ void add_cases(CLI::App& command, Options& options) {
 void add_test(CLI::App& command, Options& options) {
   auto* test = command.add_option(
       "--test", options.test,
-      say("run only this Python file, of any package, with pytest if it contains pytest tests"));
+      say("run this Python file and nothing else, with pytest if it contains pytest tests"));
   test->type_name("FILE");
   for (const char* other : {"--module", "--against", "--upstream-tests", "--baseline", "--quick", "--full",
                             "--device", "--seed", "--case", "--deterministic", "--no-timing", "--list-cases"})

@@ -89,7 +89,7 @@ std::vector<BuildNote> builds_of(const std::vector<RepairStep>& steps, const Sna
 
 // Runs the statement, such as "from mamba_ssm import Mamba", in a fresh interpreter.
 // False where the machine is in the way, not the installation: triton up to 3.3 asks the GPU's driver while a kernel is
-// decorated, so that on a login node nothing with such kernels can be imported (seen with 3.2.0 and torch 2.6.0).
+// decorated, so that on a login node nothing with such kernels can be imported (seen with 3.2.0 and 3.3.1, not with 3.4.0).
 Result<bool> verify_statement(const std::string& python, const std::string& statement);
 
 // Makes the files of one fix aside and returns the operations that bring them in. Nothing in the environment

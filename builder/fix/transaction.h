@@ -76,9 +76,6 @@ Result<void> can_be_written(const std::vector<Operation>& operations);
 
 const char* kind_name(Operation::Kind kind);  // "place", "save", "replace", "tree", "keep"
 
-// What one part of a fix changes in an environment, written down before it is changed:
-// <base>/.scankit/journal/ID.json. The doctor reads the states too (doctor/probes/packages/repairs.cc), so
-// new ones must be taught to it.
 // A package that a fix had built from source, for locks: its files do not tell with which variables.
 struct BuildNote {
   std::string package, version;
@@ -89,6 +86,9 @@ struct BuildNote {
   bool operator==(const BuildNote&) const = default;
 };
 
+// What one part of a fix changes in an environment, written down before it is changed:
+// <base>/.scankit/journal/ID.json. The doctor reads the states too (doctor/probes/packages/repairs.cc), so
+// new ones must be taught to it.
 struct Journal {
   enum class State {
     Applying,   // found at a start: the fix was killed; it is undone

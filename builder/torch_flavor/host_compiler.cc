@@ -152,7 +152,7 @@ Result<void> judge_cxx_compiler(std::string_view macros, const CxxDemand& demand
     return lacks(
         say("{}, and torch's headers need C++{}, which it does not fully support", what, demand.standard));
   if (macro(macros, "__" + std::string(kMachine) + "__").empty() || !macro(macros, "__ILP32__").empty())
-    return lacks(say("{}, for another processor than {}", what, kMachine));
+    return lacks(say("{}, which compiles for another processor: {} is needed", what, kMachine));
   if (!macro(macros, "_LIBCPP_VERSION").empty())
     return lacks(say("{} uses libc++, and torch is built with libstdc++", what));
   // A libstdc++ without both (devtoolset on RHEL 7) takes the flag and keeps to the old one.

@@ -25,7 +25,7 @@ jq --rawfile included "$database/included" '
   | map(.file as $unit | if $sources[$unit] == null then . else
       $sources[$unit][] as $file | .file = $file | .command |= (split($unit) | join($file)) end)
   # What clang does not know: passes and parameters of g++ alone.
-  | map(.command |= gsub(" (--param=[^ ]+|-fno-(tree|ipa)-[a-z-]+|-fno-(dse|code-hoisting|schedule-insns2|thread-jumps|gcse|ivopts))"; ""))
+  | map(.command |= gsub(" (--param=[^ ]+|-fno-(tree|ipa)-[a-z-]+|-fno-(dse|code-hoisting|schedule-insns2|gcse|ivopts))"; ""))
 ' "$build/compile_commands.json" >"$database/compile_commands.json"
 known=$(jq -r '.[].file' "$database/compile_commands.json" | sed "s|^$PWD/||" | grep -E '\.cc$' | sort -u)
 case $which in

@@ -42,13 +42,12 @@ healthy="torch   $FX_ARM64_TORCH+cpu, CPU build|undefined symbols resolved)|the 
 ends 0 "$healthy|import torch: ok|import selective_scan_cuda: ok" inside /usr/bin/scankit doctor --python /env/bin/python --timeout 600
 ends 0 "$healthy|in the unpacked root" "$own" doctor --root "$root" --python /env/bin/python
 
-
 # What the module computes, with NEON: the recurrence of ten steps, written out.
 cp "$here/aarch64_module.py" "$root/tmp/"
 ends 0 "neon|right" inside /env/bin/python /tmp/aarch64_module.py
 
 # A module of the other processor, on either side, read from a file and in its place.
-cp "$(dirname "$own")/modules/causal_conv1d_cuda.abi3.so" "$root/tmp/" 
+cp "$(dirname "$own")/modules/causal_conv1d_cuda.abi3.so" "$root/tmp/"
 ends 1 "wrong_machine_arch|the file is built for x86_64, but this Python runs on aarch64" \
   inside /usr/bin/scankit doctor --python /env/bin/python --no-import --so /tmp/causal_conv1d_cuda.abi3.so
 ends 1 "wrong_machine_arch|the file is built for aarch64, but this Python runs on x86_64" \

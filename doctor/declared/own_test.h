@@ -13,7 +13,8 @@
 // A test of the maintainer's own: a Python file, run in the environment's interpreter as its user would run it.
 namespace scankit::declared {
 
-// NotRun: pytest is needed and cannot be imported, found no test, or skipped all of them. An import error in the file is Failed.
+// NotRun: pytest is needed and cannot be imported, found no test, or skipped all of them. An import error in the
+// file is Failed.
 enum class TestState : std::uint8_t { NotRun, Passed, Failed, Crashed, Hung };
 std::string_view word_of(TestState state);  // "not_run", "passed", ...; for programs
 

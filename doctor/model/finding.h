@@ -71,9 +71,8 @@ struct RebuildPackage {
   std::string distribution, version;
   std::string project;  // an editable install: the folder of its sources, which no index has
   std::vector<std::pair<std::string, std::string>> environment;  // what its set-up script reads
-  bool isolated =
-      false;  // in an environment of the installer's own: its maintainer declares that it needs no torch
-};            // from its sources, against the torch that is installed
+  bool isolated = false;  // its maintainer declares that it is built without the installed torch
+};                        // from its sources, against the torch that is installed
 struct BuildProject {
   std::string folder, module;
 };  // the user's own sources, for their compiled module, against the torch that is installed

@@ -162,8 +162,8 @@ std::string install_command(const InstallPackages& fix, const Snapshot& snapshot
   return by.words + " --force-reinstall --no-deps" + wanted + " && " + by.words + wanted;
 }
 
-// --no-build-isolation, because an isolated build would use a torch of its own; its maintainer may declare that it needs none. --no-deps, because torch
-// would be replaced otherwise. Caches are switched off, because they would return the same file.
+// --no-build-isolation, because an isolated build would use a torch of its own, unless its maintainer declares that
+// the build needs none. --no-deps, because torch would be replaced otherwise. Caches are switched off, because they would return the same file.
 std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot) {
   const Installer by = installer(snapshot);
   const std::string source = source_of(fix.distribution, snapshot);
