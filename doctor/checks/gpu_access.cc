@@ -170,7 +170,7 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
                       driver.libcuda)
             : message("because of its {} the loader uses {}, a stub for the linker: it loads, but every "
                       "CUDA call fails",
-                      driver.libcuda, driver.libcuda_reached),
+                      driver.libcuda_reached, driver.libcuda),
         {"/driver/value/libcuda", driver.libcuda},
         variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
                  : Fix{Advice{message(
