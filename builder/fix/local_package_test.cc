@@ -141,6 +141,24 @@ TEST_F(GivenPackage, IsAllThatThePlanChanges) {
   EXPECT_EQ(import_of(packages->modules), "import torch, my_ext._C");
 }
 
+// What an installer may choose beside the package that was asked for.
+TEST_F(GivenPackage, BringsNoNeighbourThatDoesNotWorkWithIt) {
+  auto& distributions = report_.snapshot.distributions.value;
+  distributions.front().version = "2.0.1+cu117";
+  const auto held = [&] {
+    const auto made = change_for(*make_real_host(), report_.snapshot,
+                                 InstallPackages{{"mamba-ssm==2.2.2", "einops==0.8.1"}});
+    EXPECT_TRUE(made) << english(made.error().message);
+    return made ? made->commands.back().constraints : std::vector<std::string>{};
+  };
+  EXPECT_EQ(held(), (std::vector<std::string>{"torch==2.0.1+cu117", "transformers<5", "transformers<4.52"}));
+  distributions.push_back({.name = "transformers", .version = "5.0.0"});  // the user's: it stays
+  EXPECT_EQ(held(), std::vector<std::string>{"torch==2.0.1+cu117"});
+  distributions.pop_back();
+  distributions.front().version = "2.11.0";
+  EXPECT_EQ(held(), (std::vector<std::string>{"torch==2.11.0", "transformers<5"}));
+}
+
 TEST_F(GivenPackage, IsBuiltByItselfBeforeTheChange) {
   PlanRequest request;
   request.sources = LocalSources{"/my src", false, {"scikit-build-core>=0.10"}, {{"MAX_JOBS", "4"}}};

@@ -6,6 +6,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/probes/packages/distributions.h"
 
 namespace scankit::fix {
@@ -39,6 +40,31 @@ std::vector<std::string> missing_build_tools(const Snapshot& snapshot) {
   return missing;
 }
 
+// What a dependency that is not installed yet may be, by neighbours.yaml: with transformers 5 and an old torch, or an old
+// mamba-ssm, `import mamba_ssm` ends. A package that is there is the user's, and stays.
+void limit_neighbours(const Snapshot& snapshot, const std::string& torch, installer::PackageChange& change) {
+  std::vector<std::string> limits;
+  for (const std::string& requirement : change.requirements) {
+    const std::string name = installer::required_name(requirement);
+    const std::string pin = requirement.substr(name.size());
+    if (!pin.starts_with("==")) continue;
+    for (std::string& limit : knowledge::limits_beside(name, pin.substr(2)))
+      limits.push_back(std::move(limit));
+  }
+  for (const knowledge::NeighbourPair& pair : knowledge::neighbour_pairs())
+    if (const std::string limit = knowledge::limit_for_torch(pair.package, torch); !limit.empty())
+      limits.push_back(limit);
+  for (std::string& limit : limits) {
+    const std::string name = installer::required_name(limit);
+    const auto is_named = [&](const std::string& requirement) {
+      return installer::required_name(requirement) == name;
+    };
+    if (installed_version(snapshot, name).empty() && std::ranges::none_of(change.requirements, is_named) &&
+        std::ranges::find(change.held, limit) == change.held.end())
+      change.held.push_back(std::move(limit));
+  }
+}
+
 // Pins torch unless the change is about torch: an installer that exchanges it for another package's sake
 // breaks every compiled extension.
 void hold_torch(const Snapshot& snapshot, installer::PackageChange& change) {
@@ -47,6 +73,7 @@ void hold_torch(const Snapshot& snapshot, installer::PackageChange& change) {
   for (const std::string& requirement : change.requirements)
     if (installer::required_name(requirement) == "torch") return;
   change.held = {"torch==" + version};
+  limit_neighbours(snapshot, version, change);
 }
 
 // A temporary directory that lives as long as the plan's step, since the commands name it.

@@ -98,8 +98,12 @@ std::vector<Clash> clashes(const Snapshot& snapshot) {
 }
 
 std::vector<Fix> repair_of(const Distribution& caller, const Distribution& callee) {
-  if (const knowledge::NeighbourPair* pair = known_misfit(caller, callee))
+  if (const knowledge::NeighbourPair* pair = known_misfit(caller, callee)) {
+    // torch is what the compiled modules were made for: the other one changes.
+    if (pair->with == "torch")
+      return {InstallPackages{{knowledge::limit_for_torch(pair->package, callee.version)}}};
     return {InstallPackages{{callee.name + pair->takes}}};
+  }
   return {Advice{message("install another release of {} or of {}: these two do not work together",
                          callee.name, caller.name)}};
 }
@@ -136,6 +140,7 @@ std::vector<Finding> known_misfits(const Snapshot& snapshot, const std::vector<C
   for (const knowledge::NeighbourPair& pair : knowledge::neighbour_pairs()) {
     const Distribution *caller = installed(snapshot, pair.package), *callee = installed(snapshot, pair.with);
     if (caller == nullptr || callee == nullptr || known_misfit(*caller, *callee) != &pair) continue;
+    if (installed(snapshot, "mamba-ssm") == nullptr) continue;
     const bool shown = std::ranges::any_of(
         seen, [&](const Clash& clash) { return clash.caller == caller && clash.callee == callee; });
     if (shown || was_imported(snapshot, "mamba_ssm")) continue;

@@ -154,4 +154,21 @@ const std::vector<NeighbourPair>& neighbour_pairs() {
   return rows;
 }
 
+std::vector<std::string> limits_beside(const std::string& package, const std::string& version) {
+  std::vector<std::string> limits;
+  for (const NeighbourPair& pair : neighbour_pairs())
+    if (pair.package == package && pair.with != "torch" && meets(version, pair.releases))
+      limits.push_back(pair.with + pair.takes);
+  return limits;
+}
+
+// Later releases ask for a newer torch, so that the first one that does not take it is the limit.
+std::string limit_for_torch(const std::string& package, const std::string& torch) {
+  for (const NeighbourPair& pair : neighbour_pairs())
+    if (pair.package == package && pair.with == "torch" && pair.releases.starts_with(">=") &&
+        !meets(torch, pair.takes))
+      return package + "<" + pair.releases.substr(2, pair.releases.find(',') - 2);
+  return "";
+}
+
 }  // namespace scankit::knowledge

@@ -48,6 +48,11 @@ struct NeighbourPair {
   std::string package, releases, with, takes;
 };
 const std::vector<NeighbourPair>& neighbour_pairs();
+// What to ask for beside `package` in `version` so that no pair of the table meets: "transformers<5". Of torch nothing: it
+// is what everything else is chosen for.
+std::vector<std::string> limits_beside(const std::string& package, const std::string& version);
+// The releases of `package` that take this torch: "transformers<4.52"; "" where the table has none that does not.
+std::string limit_for_torch(const std::string& package, const std::string& torch);
 
 // The oldest torch on which the modules that scankit carries run, and the oldest Python.
 inline constexpr const char* kOldestTorch = "1.13";

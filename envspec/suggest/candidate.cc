@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "builder/installer/installer.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/knowledge/cuda_support.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/matrix/places.h"
 #include "envspec/spec/derive.h"
 
@@ -294,6 +296,27 @@ std::vector<TorchCandidate> candidates_of(const SuggestRequest& request, const s
         candidates.push_back(std::move(candidate));
       }
   return candidates;
+}
+
+std::vector<std::string> needed_beside(const SuggestedSet& set) {
+  std::vector<std::string> all;
+  if (!set.numpy.empty()) all.push_back(set.numpy);
+  const auto add = [&](const std::string& requirement) {
+    const std::string name = installer::required_name(requirement);
+    const auto same = std::ranges::find(all, name, installer::required_name);
+    if (same == all.end())
+      all.push_back(requirement);
+    else
+      *same += "," + requirement.substr(name.size());
+  };
+  for (const PackagePlan& plan : set.packages) {
+    if (plan.row == nullptr) continue;
+    if (!plan.is_range()) std::ranges::for_each(knowledge::limits_beside(plan.name, plan.version), add);
+    for (const std::string& package : plan.row->imports)
+      if (const std::string limit = knowledge::limit_for_torch(package, set.torch_version); !limit.empty())
+        add(limit);
+  }
+  return all;
 }
 
 }  // namespace scankit::envspec

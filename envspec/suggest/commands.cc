@@ -71,19 +71,10 @@ class CommandWriter {
     if (!set_.build->on_index) argv.push_back("--torch-backend=" + set_.build->backend());
     argv.push_back(torch());
     add(argv, request_.extra);
-    add(argv, beside());
+    add(argv, needed_beside(set_));
     for (const PackagePlan& plan : set_.packages)
       if (plan.how == How::Index) argv.push_back(plan.requirement());
     run(argv);
-  }
-
-  // Requirements that no metadata states.
-  Words beside() const {
-    Words all;
-    if (!set_.numpy.empty()) all.push_back(set_.numpy);
-    for (const PackagePlan& plan : set_.packages)
-      if (plan.release != nullptr) add(all, plan.release->beside);
-    return all;
   }
 
   // torch is named again, so that no dependency moves it.
@@ -104,7 +95,7 @@ class CommandWriter {
     argv.emplace_back("--no-build-isolation");
     add(argv, packages);
     argv.push_back(torch());
-    add(argv, beside());
+    add(argv, needed_beside(set_));
     run(argv);
   }
 

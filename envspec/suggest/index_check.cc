@@ -251,8 +251,9 @@ std::vector<std::string> requirements_of(const SuggestedSet& set) {
     }
     if (!plan.release->triton.empty()) requirements.push_back("triton" + plan.release->triton);
     requirements.insert(requirements.end(), plan.release->pins.begin(), plan.release->pins.end());
-    requirements.insert(requirements.end(), plan.release->beside.begin(), plan.release->beside.end());
   }
+  const std::vector<std::string> beside = needed_beside(set);
+  requirements.insert(requirements.end(), beside.begin(), beside.end());
   return requirements;
 }
 

@@ -80,6 +80,10 @@ struct SuggestedSet {
   bool by_ptx = false;
 };
 
+// Requirements that no metadata states, and without which an import or an exchange of arrays fails: "numpy<2",
+// "transformers<4.52".
+std::vector<std::string> needed_beside(const SuggestedSet& set);
+
 // Builds of torch or ways to a package that were ruled out for one reason.
 struct RuledOut {
   std::string what;            // "torch 2.11 to 2.14 with CUDA 13.0, torch 2.15 with CUDA 13.2"

@@ -57,6 +57,9 @@ void expect_set(const YAML::Node& machine, const Suggestion& suggestion) {
   EXPECT_EQ(plan_text(best, "mamba-ssm"), text_of(machine["mamba"]));
   EXPECT_EQ(plan_text(best, "causal-conv1d"), text_of(machine["conv"]));
   EXPECT_EQ(best.python, text_of(machine["python"]));
+  if (machine["beside"]) {
+    EXPECT_EQ(needed_beside(best), texts_of(machine["beside"]));
+  }
 }
 
 // The whole text of a conflict is checked: a wish more would not be minimal, one less no conflict.

@@ -59,7 +59,6 @@ PackageRelease read_package_release(const YAML::Node& row) {
   release.triton = text(row, "triton");
   release.keep_build = text(row, "keep_build");
   release.pins = list<std::string>(row, "pins");
-  release.beside = list<std::string>(row, "beside");
   release.built_for = list<unsigned>(row, "built_for");
   release.built_before_13 = list<unsigned>(row, "built_before_13");
   for (const auto& wheel : row["wheels"])
@@ -73,8 +72,12 @@ std::vector<PackageRow> read_packages() {
   std::vector<PackageRow> packages;
   const std::string yaml(scankit_suggest_packages, scankit_suggest_packages_end);
   for (const auto& row : YAML::Load(yaml)["packages"]) {
-    PackageRow package{
-        text(row, "name"), text(row, "module"), text(row, "skip_build"), text(row, "force_build"), {}};
+    PackageRow package{text(row, "name"),
+                       text(row, "module"),
+                       text(row, "skip_build"),
+                       text(row, "force_build"),
+                       list<std::string>(row, "imports"),
+                       {}};
     for (const auto& release : row["releases"]) package.releases.push_back(read_package_release(release));
     packages.push_back(std::move(package));
   }

@@ -44,17 +44,17 @@ struct PublishedWheels {
 };
 struct PackageRelease {
   std::string version;
-  bool after_the_table = false;     // stands for releases newer than the rows; only for who demands one
-  std::string python, triton;       // ranges that its metadata requires; "" for any
-  std::vector<std::string> pins;    // further exact requirements that decide what can be installed
-  std::vector<std::string> beside;  // requirements that its metadata forgets, and its import needs
+  bool after_the_table = false;   // stands for releases newer than the rows; only for who demands one
+  std::string python, triton;     // ranges that its metadata requires; "" for any
+  std::vector<std::string> pins;  // further exact requirements that decide what can be installed
   std::string keep_build;  // the variable that asks for the CUDA module where it is left out by default
   Archs built_for, built_before_13;
   std::vector<PublishedWheels> wheels;
 };
 struct PackageRow {
-  std::string name, module;              // "mamba-ssm", "selective_scan_cuda"
-  std::string skip_build, force_build;   // variables of its setup.py
+  std::string name, module;             // "mamba-ssm", "selective_scan_cuda"
+  std::string skip_build, force_build;  // variables of its setup.py
+  std::vector<std::string> imports;     // packages that it needs in releases that only neighbours.yaml limits
   std::vector<PackageRelease> releases;  // newest first
 };
 // nullptr for a package that is in no row.
