@@ -42,7 +42,7 @@ class FileSource : public ByteSource {
       const ssize_t got = ::pread(fd_.get(), at, length, static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return failure(message("cannot read {}", path_), errno);
-      if (got == 0) return Error{Errc::Malformed, message("{} became shorter while it was read", path_), ""};
+      if (got == 0) return Error{Errc::Malformed, message("{} shrank while it was read", path_), ""};
       at += got;
       offset += static_cast<std::uint64_t>(got);
       length -= static_cast<std::size_t>(got);

@@ -103,7 +103,7 @@ std::vector<std::string> unusual_of(const Gpu& gpu) {
         say("its compute mode is exclusive: a second process that uses it fails (nvidia-smi -c DEFAULT)"));
   if (is(gpu, "mig", 1))
     lines.push_back(
-        say("it is divided into MIG instances: a process sees one of them, by its UUID in "
+        say("it is divided into MIG instances: a process sees only one of them, by its UUID in "
             "CUDA_VISIBLE_DEVICES (nvidia-smi -L lists them)"));
   if (const auto errors = known(gpu, "ecc_uncorrected"); errors.value_or(0) > 0)
     lines.push_back(say_n(static_cast<std::size_t>(*errors),

@@ -29,7 +29,7 @@ Result<std::string> text_of(const std::string& name, const YamlNode& node, const
                       message("expected one value such as \"{}\", not a list or keys", example));
   if (node.is_number())
     return wrong_form(name, node, path,
-                      message("{} is a number, which YAML may shorten by a zero; write \"{}\" in quotes",
+                      message("{} is a number, whose last zero YAML may drop; write \"{}\" in quotes",
                               node.text, node.text));
   if (node.is_bool())
     return wrong_form(name, node, path,

@@ -212,7 +212,7 @@ TEST(Spec, SaysWhereATypeIsWrong) {
   expect_refused("schema: 1\ngpus: [sm_90, sm_90]\n", "twice");
   expect_refused(
       "schema: 1\npython:\n  version: 3.10\n",
-      "s.yaml:3:12: python.version: 3.10 is a number, which YAML may shorten by a zero; write \"3.10\"");
+      "s.yaml:3:12: python.version: 3.10 is a number, whose last zero YAML may drop; write \"3.10\"");
   expect_refused("schema: 1\npython:\n  version:\n", "python.version: expected a value such as \"3.11.*\"");
   expect_refused("schema: 1\npython:\n  version: newest\n",
                  "python.version: \"newest\" is not a version range");

@@ -207,7 +207,7 @@ Message asks_for_none(const Snapshot& snapshot) {
   const bool brought = std::ranges::any_of(tree.build_requires, [](const std::string& requirement) {
     return normalized_name(requirement.substr(0, requirement.find_first_of(" <>=!~;[(@"))) == "ninja";
   });
-  return brought ? message("pyproject.toml lists ninja as a build dependency") : "";
+  return brought ? message("pyproject.toml lists ninja as a build requirement") : "";
 }
 
 checks::CheckResult ninja_found(const Snapshot& snapshot) {

@@ -84,7 +84,7 @@ Result<std::string> in_folder(const Host& host, const std::string& folder) {
   if (!listed && listed.error().code == Errc::PermissionDenied) return denied(folder, folder);
   if (is_regular_file(host, path_join(folder, "Scripts/python.exe")))
     return unusable_python(folder, message("it is a venv created on Windows"),
-                           message("create one for Linux"));
+                           message("create a virtual environment for Linux"));
   return unusable_python(folder, message("it is a directory without bin/python"));
 }
 

@@ -77,7 +77,7 @@ Message member_problem(const unz_file_info64& info, const std::string& name) {
 
 Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
   unz_global_info64 all{};
-  if (unzGetGlobalInfo64(zip, &all) != UNZ_OK) return refused(path, message("its directory cannot be read"));
+  if (unzGetGlobalInfo64(zip, &all) != UNZ_OK) return refused(path, message("its zip directory cannot be read"));
   if (all.number_entry > kManyMembers) return refused(path, message("it lists more than 100000 members"));
   std::vector<Member> members;
   std::set<std::string> seen;
@@ -86,7 +86,7 @@ Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
     unz_file_info64 info{};
     std::array<char, kLongName + 1> name{};
     if (unzGetCurrentFileInfo64(zip, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK)
-      return refused(path, message("its directory is damaged"));
+      return refused(path, message("its zip directory is damaged"));
     // minizip ends a name with NUL only where it is shorter than the room for it.
     const std::size_t length = strnlen(name.data(), name.size());
     Member member{std::string(name.data(), length),
@@ -102,7 +102,7 @@ Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
   }
   // The list has to end where the end record says.
   if (status != UNZ_END_OF_LIST_OF_FILE || members.size() != all.number_entry)
-    return refused(path, message("its directory is damaged"));
+    return refused(path, message("its zip directory is damaged"));
   return members;
 }
 

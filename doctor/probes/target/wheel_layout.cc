@@ -276,7 +276,7 @@ Message archive_ambiguity(const elf::FileBytes& file, const std::vector<std::str
   std::vector<ZipMember> members;
   for (std::uint64_t at = 0; at < bytes->size();) {
     auto member = central_record(*bytes, at);
-    if (!member) return message("its directory is damaged");
+    if (!member) return message("its zip directory is damaged");
     members.push_back(*std::move(member));
   }
   // `names` comes from minizip, which read the same directory in its own way.
