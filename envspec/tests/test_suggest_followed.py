@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `env suggest` prints, typed line by line as it stands: ten described machines, the caller's index, real torch wheels.
---index-only, because the release pages, from which setup.py would download, are no package index. Minutes and 8 GB each."""
+--index-only, because the release pages, from which setup.py would download, are no package index. Minutes and 8 GB each.
+Where SCANKIT_TRANSCRIPTS names a directory, what was typed and printed is put there, of which followed.md was made."""
 import os
+import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -56,6 +59,34 @@ def pythons():
     return ":".join([os.environ["PATH"], *(str(folder) for folder in sorted(root.glob("versions/3.*/bin")))])
 
 
+class Transcript:
+    """What a person would have typed, and the end of what was printed: of scankit its answer, of an installer its last words."""
+
+    def __init__(self, title, work):
+        self.title, self.work, self.lines = title, work, []
+
+    def add(self, command, result):
+        of_scankit = command.startswith("scankit ")
+        told = [line for line in (result.out if of_scankit else result.text).replace(f"{self.work}/", "").splitlines() if line.strip()]
+        kept = 16 if of_scankit else 3
+        self.lines += [f"$ {command}", *(told if len(told) <= kept else ["[...]", *told[-kept:]]), ""]
+
+    def write(self, path):
+        path.write_text("\n".join([f"## {self.title}", "", *(f"    {line}".rstrip() for line in self.lines)]).rstrip() + "\n")
+
+
+def test_transcript_keeps_the_last_lines(work):
+    class Printed:
+        out = "".join(f"line {n}\n" for n in range(40)) + f"\nwritten to {work}/x\n"
+        err = "scankit: [3/17] compiling\n"
+        text = out + err
+    transcript = Transcript("one", work)
+    transcript.add("scankit a --b", Printed)
+    assert transcript.lines[:3] == ["$ scankit a --b", "[...]", "line 25"] and transcript.lines[-2:] == ["written to x", ""], transcript.lines
+    transcript.add("uv pip", Printed)
+    assert transcript.lines[-5:] == ["[...]", "line 39", "written to x", "scankit: [3/17] compiling", ""], transcript.lines
+
+
 @pytest.mark.parametrize("machine", ["hopper", "hopper_old_driver", "ampere", "turing", "workstation_blackwell", "blackwell", "cuda_11",
                                      "volta", "pinned_torch", "pascal"])
 def test_followed(machine, installers, pythons, scankit, work):
@@ -66,16 +97,28 @@ def test_followed(machine, installers, pythons, scankit, work):
                  "XDG_CACHE_HOME": os.environ.get("SCANKIT_FIX_CACHE", work / "cache")}
     if installer == "pip":
         variables["PATH"] = f"{Path(scankit.path).parent}:{pythons}"
-    words = ("--gpu", gpu, "--driver", driver, "--glibc", glibc, "--python", version, "--index-only", "--installer", installer, *packages)
+    transcript = Transcript(f"{gpu}, driver {driver}, glibc {glibc}, Python {version}, {installer}", work)
+
+    def typed(command, timeout, statuses=(0,)):
+        result = run_program("sh", "-c", command, variables=variables, timeout=timeout)
+        assert result.status in statuses, result
+        transcript.add(command, result)
+
+    words = ("env", "suggest", "--gpu", gpu, "--driver", driver, "--glibc", glibc, "--python", version, "--index-only", "--installer", installer,
+             *packages)
     # By its name, as a user types it: the printed commands name the program as it was called.
-    suggested = run_program("scankit", "env", "suggest", "--json", *words, variables=variables, timeout=300).ends(0)
+    suggested = run_program("scankit", *words, "--json", variables=variables, timeout=300).ends(0)
     best = suggested.json["sets"][0]
     assert best["index"]["state"] == "confirmed" or best["torch_source"] != "index", best["index"]
+    printed = run_program("scankit", *words, variables=variables, timeout=300).ends(0)
+    transcript.lines += [f"$ {shlex.join(['scankit', *words])}", *printed.out.partition("\nAlternative")[0].splitlines(), ""]
     for command in best["commands"]:
-        if command.startswith("scankit doctor"):
-            # 4: what only the GPU itself could say.
-            assert run_program("sh", "-c", command, variables=variables, timeout=300).status in (0, 4)
-        else:
-            run_program("sh", "-c", command, variables=variables, timeout=1500).ends(0)
-    assert best["torch"] + " " in run(".venv/bin/python", "-c", COMPUTES).replace("+", " ")
+        # 4: what only the GPU itself could say.
+        typed(command, 1500, (0, 4) if command.startswith("scankit doctor") else (0,))
+    for module in ("selective_scan_cuda", "causal_conv1d_cuda"):
+        typed(f"scankit validate --quick --python .venv/bin/python --module {module}", 600)
+    computed = run(".venv/bin/python", "-c", COMPUTES)
+    assert best["torch"] + " " in computed.replace("+", " ")
+    if folder := os.environ.get("SCANKIT_TRANSCRIPTS"):
+        transcript.write(Path(folder) / f"{list(MACHINES).index(machine)}-{machine}.md")
     shutil.rmtree(".venv")
