@@ -23,6 +23,7 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 "$builder/bin/python" -B "$root/ci/docs/generate.py" "$scankit" "$work/pages"
 mkdir -p "$(dirname "$out")"
 # --strict: a link or an anchor that does not exist is an error. With --quiet mkdocs would not count the warnings.
-SCANKIT_SITE_PAGES=$work/pages SCANKIT_SITE_OUT=$out NO_MKDOCS_2_WARNING=1 \
+# TMPDIR: jieba keeps a cache there under a fixed name, and would load that of another user.
+TMPDIR=$work SCANKIT_SITE_PAGES=$work/pages SCANKIT_SITE_OUT=$out NO_MKDOCS_2_WARNING=1 \
   "$builder/bin/python" -m mkdocs build --strict --config-file "$root/ci/docs/mkdocs.yml" 2>&1 | { grep -v '^INFO' >&2 || true; }
 echo "the site is in $out"

@@ -10,6 +10,7 @@ import documents
 import plots
 import schemas
 import sessions
+import translations
 
 if __name__ == "__main__":
     scankit, pages = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -22,3 +23,4 @@ if __name__ == "__main__":
     documents.write(root, pages)
     plots.write(root, pages)
     sessions.write(pages)
+    translations.write(pages)

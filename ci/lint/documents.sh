@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # documents.sh: a document that a file names is in the repository, every path that ARCHITECTURE.md names and every file that
-# README.md links to exists, README.md is read in a minute (120 lines), and the text of each document keeps to 100 columns
-# (tables, transcripts and one long `code` cannot be wrapped).
+# README.md and its translation link to exists, they are read in a minute (120 lines), and the text of each document keeps to
+# 100 columns (tables, transcripts and one long `code` cannot be wrapped).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 status=0
@@ -22,14 +22,16 @@ while read -r path; do
   status=1
 done < <(grep -oE '`[A-Za-z_.-]+/[A-Za-z_./-]*`' ARCHITECTURE.md | tr -d '\140' | sort -u)
 
-while read -r path; do
-  [ -e "$path" ] && continue
-  echo "README.md: links to $path, which does not exist"
-  status=1
-done < <(tr '\n' ' ' <README.md | grep -oE '\]\([^)#: ]+\)' | sed 's/^](//; s/)$//' | sort -u)
-[ "$(wc -l <README.md)" -le 120 ] || { echo "README.md: $(wc -l <README.md) lines, and 120 are the limit; the pages of the site are in ci/docs" && status=1; }
+for readme in README.md README.zh_CN.md; do
+  while read -r path; do
+    [ -e "$path" ] && continue
+    echo "$readme: links to $path, which does not exist"
+    status=1
+  done < <(tr '\n' ' ' <$readme | grep -oE '\]\([^)#: ]+\)' | sed 's/^](//; s/)$//' | sort -u)
+  [ "$(wc -l <$readme)" -le 120 ] || { echo "$readme: $(wc -l <$readme) lines, and 120 are the limit; the pages of the site are in ci/docs" && status=1; }
+done
 
-long=$(files '*.md' | xargs -d '\n' env LC_ALL=C.UTF-8 grep -HnE '^.{101,}$' | grep -vE '^[^:]+:[0-9]+:(\||    )|`[^`]{60,}`' || true)
+long=$(files '*.md' | xargs -d '\n' python3 -B ci/lint/columns.py | grep -vE '^[^:]+:[0-9]+:(\||    )|`[^`]{60,}`' || true)
 [ -z "$long" ] || { cut -c 1-120 <<<"$long" && echo "the lines above are longer than 100 columns" && status=1; }
 [ $status -ne 0 ] || echo "documents: every one is here"
 exit $status

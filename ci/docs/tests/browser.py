@@ -76,7 +76,8 @@ def search_for(browser, site, text, wanted, wrong):
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     _, page = opened(context, (site / "index.html").as_uri(), wrong)
     page.click("input.md-search__input")
-    page.keyboard.type(text)  # the search listens to keys
+    page.keyboard.insert_text(text)  # as an input method does; type() knows the keys of no Chinese character
+    page.keyboard.press("End")  # the search listens to keys
     try:
         page.wait_for_selector("a.md-search-result__link", timeout=10000)
         found = [link.get_attribute("href") for link in page.query_selector_all("a.md-search-result__link")[:5]]
@@ -168,6 +169,10 @@ def main(executable, site, pictures):
                       look_at(browser, some, site, "light", (390, 844), wrong))
         search_for(browser, site, line, "torch_version_mismatch", wrong)
         search_for(browser, site, "libcudart.so.12: cannot open shared object file", "missing_cudart", wrong)
+        # In Chinese: a term, a word in the middle of a sentence, and one with a name.
+        for text, page in (("未定义符号", "zh/glossary.html"), ("撤销修复", "zh/faq.html"), ("驱动程序", "zh/how-to/administrator.html"),
+                           ("安装 wheel", "zh/install.html")):
+            search_for(browser, site, text, page, wrong)
         search_for(browser, site, "pytorch", ".html", wrong)  # a word of many pages, and with it "pytorch#1" of a thread
         lines = headings(site)
         paste(browser, site / "index.html", [*lines.items(), REPORTED], wrong)

@@ -3,6 +3,7 @@
 import html.parser
 import json
 import pathlib
+import posixpath
 import re
 import subprocess
 import sys
@@ -44,16 +45,23 @@ class Page(html.parser.HTMLParser):
             self.text[-1] += data
 
 
+def linked(name, other, page):
+    return any(posixpath.normpath(posixpath.join(posixpath.dirname(name), link)) == other for tag, link, _ in page.links if tag == "a")
+
+
 def problems_of(name, page, pages, site):
-    """Headings in order, one h1, alternative texts, a language; each link of the site leads to a file and an anchor."""
+    """Headings in order, one h1, alternative texts, the language; each link of the site leads to a file and an anchor."""
     levels = [level for level, _ in page.headings]
     if levels.count(1) != 1 or levels[0] != 1:
         yield f"{name}: {levels.count(1)} headings of the first level, and the first heading is h{levels[0] if levels else '?'}"
     for before, level in zip(levels, levels[1:]):
         if level > before + 1:
             yield f"{name}: h{level} follows h{before}"
-    if not page.language:
-        yield f"{name}: no language"
+    language, other = ("zh-CN", name.removeprefix("zh/")) if name.startswith("zh/") else ("en", "zh/" + name)
+    if page.language != language:
+        yield f"{name}: its language is {page.language}, and not {language}"
+    if other in pages and not linked(name, other, page):
+        yield f"{name}: does not link to the same page in the other language"
     for alt in page.images:
         if not alt or len(alt) < 15:
             yield f"{name}: an image whose alternative text is {alt!r}"

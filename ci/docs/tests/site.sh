@@ -32,6 +32,9 @@ if [ "$what" = whole ]; then
   damage design.html 's#</head>#<script src="https://example.org/a.js"></script></head>#' 'design.html: asks another server'
   damage assets/sessions/run.svg 's/fill="#e6edf3"/fill="#333333"/' 'run.svg: #333333 on #0d1117'
   damage causes/torch_version_mismatch.html 's/>Why</>Because</' "torch_version_mismatch.html: no heading 'Why'"
+  damage zh/faq.html 's#href="\.\./modules.html"#href="../module.html"#' 'zh/faq.html: links to ../module.html, which does not exist'
+  damage zh/install.html 's#lang="zh-CN" class#lang="en" class#' 'zh/install.html: its language is en, and not zh-CN'
+  damage walkthrough.html 's#href="zh/walkthrough.html"#href="zh/index.html"#' 'walkthrough.html: does not link to the same page in the other language'
   rm "$work/copy/commands/doctor.html" && sayings+=('no page commands/doctor.html')
   ! check "$work/copy" >"$work/said" || { echo "FAIL: no damage is reported" && exit 1; }
   for saying in "${sayings[@]}"; do
