@@ -2,13 +2,9 @@
 #include "builder/module/bundled.h"
 
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <climits>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -17,36 +13,18 @@
 #include "builder/module/assemble.h"
 #include "builder/module/image_index.h"
 #include "builder/toolchain/toolchain.h"
+#include "doctor/base/embedded.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
 
-SCANKIT_EMBEDDED(scankit_module_selective_scan_cuda);
-SCANKIT_EMBEDDED(scankit_module_selective_scan_cuda_core);
-SCANKIT_EMBEDDED(scankit_module_selective_scan_cuda_oflex);
-SCANKIT_EMBEDDED(scankit_module_causal_conv1d_cuda);
-SCANKIT_EMBEDDED(scankit_device_selective_scan);
-SCANKIT_EMBEDDED(scankit_device_causal_conv1d);
+SCANKIT_EMBEDDED(scankit_carried);
 
 namespace scankit::module {
 
-std::string decompress_embedded(const char* begin, const char* end) {
-  // RFC 1952: the last four bytes are the length of the file, least significant byte first.
-  std::uint32_t length = 0;
-  if (end - begin < 18) std::abort();  // a header of 10 bytes and a trailer of 8
-  for (int i = 0; i < 4; ++i)
-    length |= static_cast<std::uint32_t>(static_cast<unsigned char>(end[i - 4])) << (8 * i);
-  std::string file(length, '\0');
-  z_stream stream{};
-  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) std::abort();  // 16: a gzip header
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(begin));
-  stream.avail_in = static_cast<uInt>(end - begin);
-  stream.next_out = reinterpret_cast<Bytef*>(file.data());
-  stream.avail_out = length;
-  const bool whole = inflate(&stream, Z_FINISH) == Z_STREAM_END && stream.avail_out == 0;
-  inflateEnd(&stream);
-  if (!whole) std::abort();
-  return file;
+std::string_view carried_file(std::string_view name) {
+  static const EmbeddedFiles files(SCANKIT_UNPACKED(scankit_carried));
+  return files.file(name);
 }
 
 namespace {
@@ -119,21 +97,18 @@ std::vector<toolchain::Unit> conv_units() {
 
 }  // namespace
 
-#define SCANKIT_DECOMPRESSED(symbol) decompress_embedded(symbol, symbol##_end)
-
 const std::vector<BundledModule>& bundled_modules() {
-  // The views need strings that live as long; the three modules of one kernel share its device source.
-  static const std::string scan_source = SCANKIT_DECOMPRESSED(scankit_device_selective_scan);
-  static const std::string conv_source = SCANKIT_DECOMPRESSED(scankit_device_causal_conv1d);
-  static const std::string scan = SCANKIT_DECOMPRESSED(scankit_module_selective_scan_cuda);
-  static const std::string conv = SCANKIT_DECOMPRESSED(scankit_module_causal_conv1d_cuda);
-  static const std::string scan_core = SCANKIT_DECOMPRESSED(scankit_module_selective_scan_cuda_core);
-  static const std::string scan_oflex = SCANKIT_DECOMPRESSED(scankit_module_selective_scan_cuda_oflex);
+  // The three modules of one kernel share its device source.
+  const auto scan_module = [](const std::string& name) {
+    return BundledModule{name, carried_file(name + ".abi3.so"), "selective_scan.cu",
+                         carried_file("selective_scan.cu"), scan_units()};
+  };
   static const std::vector<BundledModule> modules = {
-      {"selective_scan_cuda", scan, "selective_scan.cu", scan_source, scan_units()},
-      {"causal_conv1d_cuda", conv, "causal_conv1d.cu", conv_source, conv_units()},
-      {"selective_scan_cuda_core", scan_core, "selective_scan.cu", scan_source, scan_units()},
-      {"selective_scan_cuda_oflex", scan_oflex, "selective_scan.cu", scan_source, scan_units()}};
+      scan_module("selective_scan_cuda"),
+      {"causal_conv1d_cuda", carried_file("causal_conv1d_cuda.abi3.so"), "causal_conv1d.cu",
+       carried_file("causal_conv1d.cu"), conv_units()},
+      scan_module("selective_scan_cuda_core"),
+      scan_module("selective_scan_cuda_oflex")};
   return modules;
 }
 

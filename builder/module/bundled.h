@@ -10,21 +10,15 @@
 
 // What scankit carries inside itself, so that the one file can do everything.
 
-// scankit_embed(COMPRESSED) of the build puts a file's bytes, compressed with gzip, between SYMBOL and SYMBOL_end.
-#define SCANKIT_EMBEDDED(symbol)  \
-  extern "C" const char symbol[]; \
-  extern "C" const char symbol##_end[]
-
 namespace scankit::compile {
 struct BuiltModule;
 }
 
 namespace scankit::module {
 
-// The file as it was when it was embedded, such as the bytes between scankit_module_causal_conv1d_cuda and its _end.
-// 2 MB take about 10 ms, so the callers keep the answer. Bytes that are not gzip's are a defect of the build: the
-// program ends.
-std::string decompress_embedded(const char* begin, const char* end);
+// One of the files that builder/CMakeLists.txt embeds: "causal_conv1d_cuda.abi3.so", "libtorch.cc". The first call
+// unpacks all of them, 4 MB.
+std::string_view carried_file(std::string_view name);
 
 // One part of a `--release` build: the targets that one compiler makes. The targets of each part are sorted,
 // and no target is in two parts.

@@ -18,10 +18,6 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/report/progress.h"
 
-SCANKIT_EMBEDDED(scankit_torch_source);
-SCANKIT_EMBEDDED(scankit_torch_entries);
-SCANKIT_EMBEDDED(scankit_torch_parts);
-
 namespace scankit::torch_flavor {
 namespace {
 
@@ -278,13 +274,9 @@ std::optional<std::string> find_cached(const HostModuleRequest& request, std::st
 }  // namespace
 
 const TorchParts& torch_parts() {
-  static const std::string source =
-      module::decompress_embedded(scankit_torch_source, scankit_torch_source_end);
-  static const std::string entries =
-      module::decompress_embedded(scankit_torch_entries, scankit_torch_entries_end);
-  static const std::string archive =
-      module::decompress_embedded(scankit_torch_parts, scankit_torch_parts_end);
-  static const TorchParts parts = {source, entries, archive};
+  static const TorchParts parts = {module::carried_file("libtorch.cc"),
+                                   module::carried_file("libscankit_entries.a"),
+                                   module::carried_file("libscankit_parts.a")};
   return parts;
 }
 

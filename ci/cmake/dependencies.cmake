@@ -6,6 +6,7 @@
 # apt: nlohmann-json3-dev  (nlohmann/json 3.11)
 # apt: libyaml-cpp-dev     (yaml-cpp 0.7)
 # apt: zlib1g-dev liblz4-dev libzstd-dev   (fatbin payloads)
+# apt: zstd               (the program: compresses what scankit carries)
 # apt: libminizip-dev     (wheels; minizip of zlib 1.2.13)
 # apt: libre2-dev          (RE2: log rules; no backtracking)
 # apt: libfmt-dev          (fmt 9.1: sentences for people)
@@ -70,4 +71,5 @@ endif()
 scankit_archive(MINIZIP minizip)
 target_link_libraries(scankit::minizip INTERFACE ${ZLIBA_LIBRARY})  # it unpacks by zlib, which has to come behind it
 find_package(fmt 9 REQUIRED)  # its headers: the distribution has no archive of it (doctor/base/say.cc)
+find_program(ZSTD_PROGRAM zstd)
 find_program(MSGFMT_PROGRAM msgfmt)  # only where doctor/text holds a translation, and for tests

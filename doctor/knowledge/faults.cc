@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
-extern "C" const char scankit_knowledge_faults[], scankit_knowledge_faults_end[];
-extern "C" const char scankit_knowledge_log_rules[], scankit_knowledge_log_rules_end[];
+#include "doctor/base/embedded.h"
+
+SCANKIT_EMBEDDED(scankit_knowledge_faults);
+SCANKIT_EMBEDDED(scankit_knowledge_log_rules);
 
 namespace scankit::knowledge {
 namespace {
@@ -26,7 +28,7 @@ std::vector<std::string> lines(const YAML::Node& node) {
 
 std::vector<FaultClass> read_fault_classes() {
   std::vector<FaultClass> classes;
-  const YAML::Node root = YAML::Load(std::string(scankit_knowledge_faults, scankit_knowledge_faults_end));
+  const YAML::Node root = YAML::Load(SCANKIT_UNPACKED(scankit_knowledge_faults));
   for (const auto& fault : root["faults"]) {
     const YAML::Node proof = fault["proof"];
     classes.push_back({.id = yaml_text(fault["id"]),
@@ -71,8 +73,7 @@ std::vector<std::string> words(const YAML::Node& node) {
 
 // Parsed once for both lists.
 const YAML::Node& log_rule_table() {
-  static const YAML::Node root =
-      YAML::Load(std::string(scankit_knowledge_log_rules, scankit_knowledge_log_rules_end));
+  static const YAML::Node root = YAML::Load(SCANKIT_UNPACKED(scankit_knowledge_log_rules));
   return root;
 }
 

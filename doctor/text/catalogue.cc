@@ -8,10 +8,10 @@
 #include <charconv>
 #include <cstring>
 
+#include "doctor/base/embedded.h"
+
 // languages.def is made by CMake: LANGUAGE(code) for each .po file of this folder, in order.
-#define LANGUAGE(code)                                      \
-  extern "C" const unsigned char scankit_language_##code[]; \
-  extern "C" const unsigned char scankit_language_##code##_end[];
+#define LANGUAGE(code) SCANKIT_EMBEDDED(scankit_language_##code);
 #include "doctor/text/languages.def"
 #undef LANGUAGE
 
@@ -121,7 +121,7 @@ class MoCatalogue : public Language {
 
 struct Compiled {
   std::string_view code;
-  const unsigned char *begin, *end;
+  const char *begin, *end;  // compressed
 };
 const std::vector<Compiled>& compiled() {
   static const std::vector<Compiled> all = {
@@ -167,9 +167,7 @@ std::vector<std::string> compiled_languages() {
 std::unique_ptr<Language> compiled_language(std::string_view code) {
   const auto found = std::ranges::find(compiled(), code, &Compiled::code);
   if (found == compiled().end()) return nullptr;
-  const std::string_view bytes(reinterpret_cast<const char*>(found->begin),
-                               static_cast<std::size_t>(found->end - found->begin));
-  auto catalogue = read_catalogue(std::string(bytes), std::string(code));
+  auto catalogue = read_catalogue(unpacked(found->begin, found->end), std::string(code));
   return catalogue ? *std::move(catalogue) : nullptr;
 }
 
