@@ -10,6 +10,7 @@
 #include "builder/cli/commands.h"
 #include "builder/fix/install_target.h"
 #include "builder/fix/transaction.h"
+#include "doctor/base/columns.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

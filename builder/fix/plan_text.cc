@@ -5,6 +5,7 @@
 #include "builder/fix/install_target.h"
 #include "builder/fix/plan.h"
 #include "builder/fix/transaction.h"
+#include "doctor/base/columns.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"

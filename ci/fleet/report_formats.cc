@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ci/fleet/report.h"
+#include "doctor/base/columns.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
@@ -75,7 +76,7 @@ class Text {
     if (chosen.empty()) return;
     title(heading + " (" + std::to_string(chosen.size()) + ")");
     std::size_t width = 0;
-    for (const auto* node : chosen) width = std::max(width, node->name.size() + 2);
+    for (const auto* node : chosen) width = std::max(width, columns_of(node->name) + 2);
     some(chosen, [&](const NodeEvent* node) {
       line("  " + in_column(node->name, std::min<std::size_t>(width, 32)) + tr(node->why));
     });

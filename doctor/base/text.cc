@@ -154,14 +154,6 @@ bool acts_on_terminal(std::string_view sequence) {
          (second == 0x81 && third >= 0xA6 && third <= 0xA9);
 }
 
-// Counts code points. Double-width letters, as in Chinese, are not taken into account.
-std::string in_column(std::string text, std::size_t width) {
-  const auto letters = static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
-  text.append(letters < width ? width - letters : 1, ' ');
-  return text;
-}
-
 std::string normalized_name(std::string_view distribution) {
   std::string name;
   for (const char c : lowered(distribution)) {

@@ -39,8 +39,6 @@ std::string printable(std::string_view text);
 // U+2066..U+2069 reorder what the user reads; U+2028 and U+2029 end a line of
 // YAML 1.1, JavaScript and many editors. `sequence` is one well-formed sequence.
 bool acts_on_terminal(std::string_view sequence);
-// Filled up to its column with spaces, at least one; letters are counted, not bytes.
-std::string in_column(std::string text, std::size_t width);
 
 // PEP 503: case and runs of "-", "_", "." do not distinguish names: "Mamba_SSM" and "mamba-ssm" are one.
 std::string normalized_name(std::string_view distribution);

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iomanip>
 #include <iostream>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -143,9 +143,9 @@ void print_list() {
     width = std::max(width, fault.id.size());
   std::cout << say("Causes and their evidence: f the files, i an observed import, l an error log.") << "\n";
   for (const knowledge::FaultClass& fault : knowledge::fault_classes())
-    std::cout << "  " << std::left << std::setw(static_cast<int>(width) + 2) << fault.id
-              << (fault.by_files() ? 'f' : '-') << (fault.by_import() ? 'i' : '-')
-              << (fault.by_log() ? 'l' : '-') << "  " << said(fault.title) << "\n";
+    std::cout << "  " << in_column(fault.id, width + 2) << (fault.by_files() ? 'f' : '-')
+              << (fault.by_import() ? 'i' : '-') << (fault.by_log() ? 'l' : '-') << "  " << said(fault.title)
+              << "\n";
 }
 
 constexpr std::size_t kFewCauses = 5;  // of a search

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -22,34 +23,10 @@ namespace {
 constexpr std::size_t kWidth = 100, kIndent = 2, kGap = 2;
 constexpr std::size_t kWidestName = 33;  // a longer one has a line of its own
 
-// The number of code points in UTF-8 text, which is taken for the number of columns.
-std::size_t letters(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
-}
-
 std::string heading(const std::string& name) { return "\n" + name + ":\n"; }
 
-// Breaks the text at spaces into lines of at most kWidth columns and indents all but the first.
-// `at` is the column where the first line begins. A word that is too long gets a line of its own
-// and is never broken.
-std::string wrapped(const std::string& text, std::size_t at, std::size_t indent) {
-  std::string out;
-  bool line_begins = true;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (!line_begins && at + 1 + letters(word) > kWidth) {
-      out += "\n" + std::string(indent, ' ');
-      at = indent;
-      line_begins = true;
-    }
-    out += (line_begins ? "" : " ") + word;
-    at += letters(word) + (line_begins ? 0 : 1);
-    line_begins = false;
-  }
-  return out + "\n";
+std::string lines(const std::string& text, std::size_t at, std::size_t indent) {
+  return wrapped(text, at, indent, kWidth) + "\n";
 }
 
 // One line of a list: a name, and the text in the column next to it.
@@ -61,7 +38,7 @@ struct Entry {
 std::size_t widest_name(const std::vector<Entry>& entries) {
   std::size_t widest = 0;
   for (const Entry& entry : entries)
-    if (letters(entry.name) <= kWidestName) widest = std::max(widest, letters(entry.name));
+    if (columns_of(entry.name) <= kWidestName) widest = std::max(widest, columns_of(entry.name));
   return widest;
 }
 
@@ -70,11 +47,11 @@ std::string listed(const std::vector<Entry>& entries, std::size_t widest) {
   std::string out;
   for (const auto& [name, text] : entries) {
     out += std::string(kIndent, ' ');
-    if (letters(name) > widest)
+    if (columns_of(name) > widest)
       out += name + "\n" + std::string(column, ' ');
     else
       out += in_column(name, widest + kGap);
-    out += wrapped(text, column, column);
+    out += lines(text, column, column);
   }
   return out;
 }
@@ -188,7 +165,7 @@ std::string usage_of(const CommandRow& command) {
 }
 
 std::string help_page(const CommandRow& command) {
-  std::string page = wrapped(command.text, 0, 0) + "\n" + say("Usage: {}", usage_of(command)) + "\n";
+  std::string page = lines(command.text, 0, 0) + "\n" + say("Usage: {}", usage_of(command)) + "\n";
   if (!command.positionals.empty()) {
     std::vector<Entry> arguments;
     for (const OptionRow& row : command.positionals) arguments.push_back(entry_of_argument(row));
@@ -204,8 +181,8 @@ std::string help_page(const CommandRow& command) {
     page += heading(say("Examples"));
     for (const std::string& example : command.examples) page += "  " + example + "\n";
   }
-  if (const std::string text = combinations(command); !text.empty()) page += "\n" + wrapped(text, 0, 0);
-  if (const std::string text = statuses_line(command); !text.empty()) page += "\n" + wrapped(text, 0, 0);
+  if (const std::string text = combinations(command); !text.empty()) page += "\n" + lines(text, 0, 0);
+  if (const std::string text = statuses_line(command); !text.empty()) page += "\n" + lines(text, 0, 0);
   return page;
 }
 

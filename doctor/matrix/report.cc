@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -131,24 +132,19 @@ std::string facts_line(const FileGroup& group) {
   return line;
 }
 
-std::string padded(std::string text, std::size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
-}
-
 void table(report::Page& page, const FileGroup& group) {
   constexpr std::size_t kFirst = 8, kWidth = 6;
   const std::vector<std::string> pythons = values(group, &MatrixCell::python);
-  std::string head = padded(say("torch"), kFirst);
-  for (const std::string& python : pythons) head += padded(python, kWidth);
+  std::string head = in_column(say("torch"), kFirst);
+  for (const std::string& python : pythons) head += in_column(python, kWidth);
   page.verbatim(2, say("{}  (columns: Python)", head));
   std::set<Fit> seen;
   for (const std::string& torch : values(group, &MatrixCell::torch)) {
-    std::string row = padded(torch, kFirst);
+    std::string row = in_column(torch, kFirst);
     for (const std::string& python : pythons) {
       const Fit fit = fit_at(group, torch, python);
       seen.insert(fit);
-      row += padded(short_word(fit), kWidth);
+      row += in_column(short_word(fit), kWidth);
     }
     page.verbatim(2, row.substr(0, row.find_last_not_of(' ') + 1));
   }
@@ -160,7 +156,7 @@ void axis(report::Page& page, const std::string& name, const std::vector<AxisCel
   if (cells.empty()) return;
   page.gap();
   for (const AxisCell& cell : cells) {
-    const std::string what = padded(name + " " + cell.value, 14) + padded(short_word(cell.cell.fit), 4);
+    const std::string what = in_column(name + " " + cell.value, 14) + in_column(short_word(cell.cell.fit), 4);
     const std::string reason = tr(cell.cell.reason);
     page.line(2, reason.empty() ? what.substr(0, what.find_last_not_of(' ') + 1) : what + reason);
   }

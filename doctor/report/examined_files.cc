@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/say.h"
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/doctor_document.h"
@@ -111,7 +112,7 @@ std::string together_sentence(const BuiltFor& built_for, const std::string& inst
 
 namespace {
 
-constexpr std::size_t kWordWidth = 13, kPackageWidth = 20;
+constexpr std::size_t kWordWidth = 14, kPackageWidth = 21;
 
 // The machine of the interpreter, from a soabi such as "cpython-311-x86_64-linux-gnu"; "" if it names
 // neither. The kernel's machine would be wrong for a 32-bit or an emulated interpreter.
@@ -160,11 +161,6 @@ std::string title_of(const AuditTable& table, const std::vector<std::string>& pa
              say_n(fail, "{} would fail", "{} would fail", fail),
              say_n(unknown, "{} unknown", "{} unknown", unknown),
              say_n(other, "{} for another Python", "{} for another Python", other));
-}
-
-std::string padded(std::string text, std::size_t width) {
-  if (text.size() < width) text.resize(width, ' ');
-  return text + " ";
 }
 
 // Unknown because its libraries and symbols could not be looked up, not because of something in the file.
@@ -222,16 +218,17 @@ std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose) {
   // Without --verbose a file that loads, or is for another Python, is only part of a count.
   for (const AuditLine& line : table->lines) {
     if (!verbose && rank_of(line) > 1) continue;
-    std::string text = "  " + padded(line.word, kWordWidth) + padded(line.package, kPackageWidth) + line.file;
+    std::string text =
+        "  " + in_column(line.word, kWordWidth) + in_column(line.package, kPackageWidth) + line.file;
     if (!line.why.empty()) text += " (" + (line.cause.empty() ? "" : line.cause + ": ") + line.why + ")";
     lines.push_back(std::move(text));
     if (!line.built_for.empty())
-      lines.push_back("  " + padded("", kWordWidth) + padded("", kPackageWidth) + line.built_for);
+      lines.push_back("  " + in_column("", kWordWidth) + in_column("", kPackageWidth) + line.built_for);
   }
   if (!verbose)
     for (const auto& [package, n] : table->loading)
-      lines.push_back("  " + padded(audit_name(AuditVerdict::Loads), kWordWidth) +
-                      padded(package, kPackageWidth) + loading_words(n));
+      lines.push_back("  " + in_column(audit_name(AuditVerdict::Loads), kWordWidth) +
+                      in_column(package, kPackageWidth) + loading_words(n));
   for (const Message& part : table->not_read) lines.push_back("  " + say("not read: {}", part));
   return lines;
 }

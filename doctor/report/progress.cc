@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/say.h"
 #include "doctor/report/escape.h"
 

@@ -20,12 +20,6 @@ struct ProgressStep {
   std::string limit;                 // "given up after 60 s"; "": it is waited for as long as it takes
 };
 
-// The columns that the text takes on a terminal: two for East Asian letters, none for combining marks.
-std::size_t columns_of(std::string_view text);
-
-// The text, cut at its end so that it takes at most `columns`, with "..." if there is room for that.
-std::string cut_to(std::string_view text, std::size_t columns);
-
 // One line about all steps, the outermost first:
 //   [12/90, 34 s] q011-fp32-b2  7 s (given up after 60 s)
 // If it is too wide, the end of the words goes first, then the limit; the numbers stay longest.

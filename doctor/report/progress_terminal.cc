@@ -11,8 +11,8 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/text.h"
 #include "doctor/report/escape.h"
 #include "doctor/report/progress.h"
@@ -24,42 +24,6 @@ namespace {
 constexpr std::size_t kShortestWords = 12;  // below that they say nothing: better the line loses its limit
 constexpr std::chrono::seconds kShown{1};   // an age below it is no news
 constexpr std::uint64_t kMegabyte = 1000000;
-
-// The code point of one well-formed sequence. A byte that is not UTF-8 gives some value; it is
-// one column wide.
-char32_t code_point(std::string_view sequence) {
-  constexpr std::array<unsigned, 5> kMask{0, 0x7f, 0x1f, 0x0f, 0x07};
-  auto point = static_cast<char32_t>(static_cast<unsigned char>(sequence[0]) & kMask[sequence.size()]);
-  for (const char c : sequence.substr(1)) point = point << 6 | (static_cast<unsigned char>(c) & 0x3fu);
-  return point;
-}
-
-// The columns of one letter: 2 in the blocks with East Asian Width W or F (UAX 11), 0 for combining marks
-// of Latin, else 1. Blocks instead of the full table: this only decides where a line is cut.
-std::size_t columns_of_letter(char32_t point) {
-  if (point >= 0x300 && point <= 0x36f) return 0;
-  constexpr std::array<std::pair<char32_t, char32_t>, 8> kWide{{{0x1100, 0x115f},
-                                                                {0x2e80, 0xa4cf},
-                                                                {0xac00, 0xd7a3},
-                                                                {0xf900, 0xfaff},
-                                                                {0xfe30, 0xfe6f},
-                                                                {0xff00, 0xff60},
-                                                                {0x1f300, 0x1faff},
-                                                                {0x20000, 0x3fffd}}};
-  const auto holds = [&](const auto& block) { return point >= block.first && point <= block.second; };
-  return std::ranges::any_of(kWide, holds) ? 2 : 1;
-}
-
-// Calls `take` with each letter and its columns, until it answers false.
-template <typename Take>
-void each_letter(std::string_view text, const Take& take) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = std::max<std::size_t>(utf8_sequence_length(text, at), 1);
-    const std::string_view letter = text.substr(at, length);
-    if (!take(letter, columns_of_letter(code_point(letter)))) return;
-    at += length;
-  }
-}
 
 std::string fraction(std::uint64_t done, std::uint64_t total) {
   return std::to_string(std::min(done, total)) + "/" + std::to_string(total);
@@ -91,29 +55,6 @@ std::string head_of(const std::vector<ProgressStep>& steps) {
 }
 
 }  // namespace
-
-std::size_t columns_of(std::string_view text) {
-  std::size_t columns = 0;
-  each_letter(text, [&](std::string_view, std::size_t wide) {
-    columns += wide;
-    return true;
-  });
-  return columns;
-}
-
-// The cut is between letters, never inside one.
-std::string cut_to(std::string_view text, std::size_t columns) {
-  if (columns_of(text) <= columns) return std::string(text);
-  const std::string dots = columns >= kShortestWords ? "..." : "";
-  std::size_t left = columns - dots.size(), bytes = 0;
-  each_letter(text, [&](std::string_view letter, std::size_t wide) {
-    if (wide > left) return false;
-    left -= wide;
-    bytes += letter.size();
-    return true;
-  });
-  return std::string(text.substr(0, bytes)) + dots;
-}
 
 std::string progress_text(const std::vector<ProgressStep>& steps, std::size_t columns) {
   if (steps.empty()) return "";
@@ -250,8 +191,11 @@ void ProgressTerminal::leave_signals() {
 void ProgressTerminal::say_if_interrupted(const std::string& line) {
   // A signal between these statements prints too little, never something undefined.
   last_words_size = 0;
-  std::copy_n(line.begin(), std::min(line.size(), last_words.size()), last_words.begin());
-  last_words_size = std::min(line.size(), last_words.size());
+  std::size_t size = std::min(line.size(), last_words.size());
+  while (size > 0 && size < line.size() && (static_cast<unsigned char>(line[size]) & 0xC0u) == 0x80u)
+    --size;  // no half of a letter
+  std::copy_n(line.begin(), size, last_words.begin());
+  last_words_size = size;
 }
 
 }  // namespace scankit::report

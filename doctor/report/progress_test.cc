@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "doctor/base/columns.h"
+
 namespace scankit::report {
 namespace {
 
@@ -48,17 +50,6 @@ TEST(ProgressText, IsNeverWiderThanTheTerminal) {
   EXPECT_EQ(progress_text({import_of(long_name, 7)}, 50),
             "importing nnnnnnnnnnn...  7 s (stopped after 60 s)");
   EXPECT_EQ(progress_text({import_of(long_name, 7)}, 30), "importing nnnnnnnnnnnn...  7 s");
-}
-
-TEST(ProgressText, CutsBetweenLettersAndCountsTheirColumns) {
-  EXPECT_EQ(columns_of("a\xC3\xA9"
-                       "b"),
-            3u);
-  EXPECT_EQ(columns_of("\xE4\xB8\xAD\xE6\x96\x87"), 4u);
-  EXPECT_EQ(columns_of("e\xCC\x81"), 1u);
-  EXPECT_EQ(cut_to("\xE4\xB8\xAD\xE6\x96\x87", 3), "\xE4\xB8\xAD");
-  EXPECT_EQ(cut_to("abcdefghijklmnopqrstuvwxyz", 15), "abcdefghijkl...");
-  EXPECT_EQ(cut_to("whole", 5), "whole");
 }
 
 }  // namespace

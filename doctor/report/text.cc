@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/snapshot_variables.h"
@@ -49,7 +50,7 @@ void print_gpu_details(Page& page, const Gpu& gpu) {
   const std::vector<GpuRow> rows = gpu_rows(gpu);
   if (rows.empty()) page.line(10, say("its driver was not asked for more, or did not answer"));
   std::size_t width = 0;
-  for (const GpuRow& row : rows) width = std::max(width, row.label.size());
+  for (const GpuRow& row : rows) width = std::max(width, columns_of(row.label));
   for (const GpuRow& row : rows) page.line(10, in_column(row.label, width + 2) + row.value);
   for (const std::string& line : unusual_of(gpu)) page.line(10, line);
 }

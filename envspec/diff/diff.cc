@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
@@ -126,7 +127,7 @@ std::string diff_text(const Side& left, const Side& right, const std::vector<Dif
   std::string text = report::plain("- " + left.name + " (" + left.kind + ")", false) + "\n" +
                      report::plain("+ " + right.name + " (" + right.kind + ")", false) + "\n";
   std::size_t width = 0;
-  for (const Difference& one : all) width = std::max(width, one.field.size());
+  for (const Difference& one : all) width = std::max(width, columns_of(one.field));
   for (const Difference& one : all) {
     const std::string none = say("none");
     const std::string values = one.why_unknown.empty() ? (one.left.empty() ? none : one.left) + " -> " +

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/model/json.h"
@@ -255,10 +256,7 @@ class Writer {
   void gap() { out_ += "\n"; }
   void line(std::size_t indent, const std::string& text, const std::string& remark) {
     std::string row = std::string(indent, ' ') + text;
-    if (!remark.empty()) {
-      row.append(row.size() < kColumn ? kColumn - row.size() : 1, ' ');
-      row += "# " + report::plain(remark, false);
-    }
+    if (!remark.empty()) row = in_column(std::move(row), kColumn) + "# " + report::plain(remark, false);
     out_ += row + "\n";
   }
 

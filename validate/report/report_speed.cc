@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "validate/judge/judge.h"

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
