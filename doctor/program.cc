@@ -109,11 +109,16 @@ int run_scankit(int argc, char** argv) {
   // CLI11 is given below are translated when the options are added.
   std::vector<std::string> words(argv + 1, argv + argc);
   if (argc > 0) report::set_scankit_program(argv[0]);
-  const auto language = choose_language(take_language_option(words), variable);
+  const std::string wish = take_language_option(words);
+  const auto language = choose_language(wish, variable);
   if (!language) {
     cli::report_error(language.error());
     return kExitUsage;
   }
+  if (const std::string locale = locale_in_the_way(wish, variable); !locale.empty())
+    std::fprintf(
+        stderr, "scankit: %s\n",
+        say("--lang {}: the locale {} is not UTF-8, so the output is English", wish, locale).c_str());
   const Speaking speaking(language->get());
   report::set_progress_language(language->get());
   CLI::App app{say("environment doctor and reproducible build toolkit for compiled PyTorch CUDA extensions"),

@@ -31,8 +31,7 @@ namespace {
 constexpr const char *kModelBlock = "model-block", *kModelOfMamba = "model-mamba_ssm";
 
 int report_error(const Error& error, int status) {
-  std::fprintf(stderr, "scankit validate: %s%s%s\n", tr(error.message).c_str(),
-               error.hint.empty() ? "" : "; ", tr(error.hint).c_str());
+  std::fprintf(stderr, "scankit validate: %s\n", clauses({tr(error.message), tr(error.hint)}).c_str());
   return status;
 }
 

@@ -141,8 +141,8 @@ std::string verdict_line(const FleetReport& report) {
                                 : say("{} of {} passed", passed, all));
   if (passed == all && !report.problems.empty())
     parts.push_back(say("but it is not known whether these are all"));
-  if (warnings > 0) parts.back() += "; " + say_n(warnings, "{} warning", "{} warnings", warnings);
-  return join(parts);
+  const std::string with = warnings > 0 ? say_n(warnings, "{} warning", "{} warnings", warnings) : "";
+  return clauses({said_list(parts), with});
 }
 
 std::string node_names(const std::vector<std::string>& nodes, std::size_t most) {
@@ -152,9 +152,10 @@ std::string node_names(const std::vector<std::string>& nodes, std::size_t most) 
 }
 
 std::string difference_line(const Difference& difference) {
-  std::string others;
+  std::vector<std::string> apart;
   for (const auto& [value, nodes] : difference.others)
-    others += (others.empty() ? "" : "; ") + say("{} on {}", value, node_names(nodes));
+    apart.push_back(say("{} on {}", value, node_names(nodes)));
+  const std::string others = clauses(apart);
   const std::string line =
       difference.agreeing == 0 ? others : say("{}; most have {}", others, difference.common);
   // The packages of a record are what a person looks for; other facts are only counted.

@@ -95,6 +95,28 @@ std::string said(std::string_view english) {
   return std::string(translation && same_places(english, *translation) ? *translation : english);
 }
 
+std::string said_list(const std::vector<std::string>& parts) {
+  std::string all;
+  for (const std::string& part : parts)
+    if (!part.empty()) all = all.empty() ? part : say("{}, {}", all, part);
+  return all;
+}
+
+std::string clauses(const std::vector<std::string>& parts) {
+  std::string all;
+  for (const std::string& part : parts)
+    if (!part.empty()) all = all.empty() ? part : say("{}; {}", all, part);
+  return all;
+}
+
+// Chinese and Japanese have no space after U+3002, their full stop.
+std::string sentences(const std::vector<std::string>& parts) {
+  std::string all;
+  for (const std::string& part : parts)
+    if (!part.empty()) all += (all.empty() || all.ends_with("\u3002") ? "" : " ") + part;
+  return all;
+}
+
 bool same_places(std::string_view english, std::string_view translation) {
   if (english.find_first_of("{}") == std::string_view::npos &&
       translation.find_first_of("{}") == std::string_view::npos)

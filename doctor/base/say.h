@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace scankit {
 
@@ -66,6 +67,11 @@ constexpr std::string_view sayable(std::string_view english) { return english; }
 
 // A text of a table (causes.def, the YAML files, Check::question): nothing is put into it here.
 std::string said(std::string_view english);
+
+// What is said one after the other, with the punctuation of the language; empty parts are left out.
+std::string said_list(const std::vector<std::string>& parts);  // "a, b"
+std::string clauses(const std::vector<std::string>& parts);    // whole clauses: "a; b"
+std::string sentences(const std::vector<std::string>& parts);  // "A. B."
 
 // Whether both texts have the same places for values: {} {0} {name}. A translation may order them anew by
 // numbers; one that drops, adds or garbles a place is not used.

@@ -85,12 +85,6 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
-std::string clauses(const std::vector<std::string>& parts) {
-  std::vector<std::string> present = parts;
-  std::erase(present, "");
-  return join(present, "; ");
-}
-
 std::string lowered(std::string_view text) {
   std::string result(text);
   for (char& c : result)

@@ -20,8 +20,6 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 // The same without the empty parts.
 std::vector<std::string> split_nonempty(std::string_view text, std::string_view separators);
 std::string join(const std::vector<std::string>& parts, std::string_view separator = ", ");
-// Whole clauses one after the other, "a; b", without those that are empty.
-std::string clauses(const std::vector<std::string>& parts);
 std::string lowered(std::string_view text);                    // ASCII letters alone
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }  // std::isdigit is undefined for negative char
 // ASCII letters, digits and '_': of a name in C or Python.

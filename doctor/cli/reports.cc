@@ -90,7 +90,7 @@ int write_report_files(const std::vector<std::string>& wishes,
 
 report::TextStyle text_style(const ShowOptions& options) {
   return {.color = report::wants_color(options.color, ::isatty(STDOUT_FILENO) != 0, variable),
-          .ascii = !report::locale_is_utf8(variable),
+          .ascii = report::wants_ascii(variable),
           .verbose = options.verbose,
           .quiet = options.quiet};
 }

@@ -252,7 +252,7 @@ void explain_crash(const Failure& failure) {
 
 void explain_failure(const RunOptions& options, const run::CommandRun& run) {
   Look look{{.color = report::wants_color(options.show.color, ::isatty(STDERR_FILENO) != 0, own_variable),
-             .ascii = !report::locale_is_utf8(own_variable),
+             .ascii = report::wants_ascii(own_variable),
              .verbose = options.show.verbose,
              .quiet = options.show.quiet},
             absolute_wishes(options)};

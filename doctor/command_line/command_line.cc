@@ -45,7 +45,8 @@ std::vector<std::string> names_in_order(const CLI::App& app, const std::set<CLI:
 OptionRow row_of(const CLI::App& app, const CLI::Option& option) {
   OptionRow row;
   row.text = option.get_description();
-  row.group = option.get_group();
+  // CLI11 makes --help in the constructor of a command, in the group that it calls "Options" in every language.
+  row.group = option.get_group() == "Options" ? say("Options") : option.get_group();
   row.fallback = option.get_default_str();
   row.choices = members(option.get_type_name());
   row.value = value_name(option, row.choices);

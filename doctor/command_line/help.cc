@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kWidth = 100, kIndent = 2, kGap = 2;
 constexpr std::size_t kWidestName = 33;  // a longer one has a line of its own
 
-std::string heading(const std::string& name) { return "\n" + name + ":\n"; }
+std::string heading(const std::string& name) { return "\n" + say("{}:", name) + "\n"; }
 
 std::string lines(const std::string& text, std::size_t at, std::size_t indent) {
   return wrapped(text, at, indent, kWidth) + "\n";
@@ -123,7 +123,7 @@ std::string combinations(const CommandRow& command) {
   std::set<std::pair<std::string, std::string>> pairs;
   for (const OptionRow& row : command.options)
     for (const std::string& other : row.excludes) pairs.insert(std::minmax(row.names.back(), other));
-  std::string text;
+  std::vector<std::string> text;
   while (!pairs.empty()) {
     std::vector<std::string> most;
     std::string of;
@@ -139,19 +139,19 @@ std::string combinations(const CommandRow& command) {
     // Possible if an option excludes one that is hidden.
     if (most.empty()) break;  // a name that is no option's
     for (const std::string& other : most) pairs.erase(std::minmax(of, other));
-    text += (text.empty() ? "" : " ") + say("{} cannot be used with {:s}.", of, or_list(most));
+    text.push_back(say("{} cannot be used with {:s}.", of, or_list(most)));
   }
   for (const OptionRow& row : command.options)
     for (const std::string& other : row.needs)
-      text += (text.empty() ? "" : " ") + say("{} can only be used with {:s}.", row.names.back(), other);
-  return text;
+      text.push_back(say("{} can only be used with {:s}.", row.names.back(), other));
+  return sentences(text);
 }
 
 std::string statuses_line(const CommandRow& command) {
-  std::string list;
+  std::vector<std::string> list;
   for (const auto& [status, meaning] : command.statuses)
-    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", status, meaning);
-  return list.empty() ? "" : say("Exit status: {}", list);
+    list.push_back(fmt::format("{} {}", status, meaning));
+  return list.empty() ? "" : say("Exit status: {}", said_list(list));
 }
 
 // "[OPTIONS]" is left out for a group of commands whose only option is --help.

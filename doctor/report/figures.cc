@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "doctor/base/say.h"
 #include "doctor/report/document.h"
 #include "doctor/report/escape.h"
 
@@ -140,8 +141,8 @@ std::string bar_svg(const Bar& bar) {
     const std::size_t width = std::max<std::size_t>(end - start, 4);
     svg += rect(fill_class(part.tone), static_cast<double>(std::min<std::size_t>(start, 1000 - width)), 0,
                 static_cast<double>(width), 20);
-    legend += "<li><span class=\"key " + fill_class(part.tone) + "\"></span>" + xml_escaped(part.name) +
-              ": " + std::to_string(part.count) + "</li>";
+    legend += "<li><span class=\"key " + fill_class(part.tone) + "\"></span>" +
+              xml_escaped(say("{}: {}", part.name, part.count)) + "</li>";
   }
   return "<p>" + xml_escaped(bar.title) + "</p>\n" + svg + "</svg>\n" + legend + "</ul>\n";
 }

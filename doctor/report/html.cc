@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "doctor/base/say.h"
 #include "doctor/report/document.h"
 #include "doctor/report/escape.h"
@@ -142,6 +144,13 @@ const char* verdict_class(Tone tone) {
   return tone == Tone::Error ? "broken" : "unknown";
 }
 
+// BCP 47 has a hyphen where a locale has an underscore: "zh-CN".
+std::string language_tag() {
+  std::string tag(spoken_language() == nullptr ? "en" : spoken_language()->code());
+  std::ranges::replace(tag, '_', '-');
+  return tag;
+}
+
 }  // namespace
 
 // The content security policy allows the styles of the page and data URLs for images, and forbids
@@ -153,8 +162,7 @@ std::string html_of(const Document& document) {
   std::string body;
   for (const std::string& line : document.lead) body += paragraph(xml_escaped(line));
   body += html(document.blocks, document);
-  return "<!DOCTYPE html>\n<html lang=\"" +
-         xml_escaped(spoken_language() == nullptr ? "en" : spoken_language()->code()) +
+  return "<!DOCTYPE html>\n<html lang=\"" + xml_escaped(language_tag()) +
          "\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
          "'unsafe-inline'; img-src data:\">\n"

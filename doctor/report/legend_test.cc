@@ -42,6 +42,8 @@ TEST(Legend, KnowsWhereAPathEnds) {
   EXPECT_EQ(used.shortened("/mnt" + kSite + "/a"), "/mnt" + kSite + "/a");
   EXPECT_EQ(used.shortened("in " + kSite + "."), "in $SITE.");
   EXPECT_EQ(used.shortened("(" + kSite + "/x)"), "($SITE/x)");
+  EXPECT_EQ(used.shortened("位于“" + kSite + "”，" + kSite + "。"), "位于“$SITE”，$SITE。");
+  EXPECT_EQ(used.shortened("中" + kSite), "中" + kSite);  // a letter belongs to a name
 }
 
 TEST(Legend, NumbersASecondDirectoryOfOneName) {

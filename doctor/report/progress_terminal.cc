@@ -130,7 +130,7 @@ BlockedSignals::BlockedSignals() {
 }
 BlockedSignals::~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-std::string fit_for_terminal(std::string_view text) { return plain(text, !locale_is_utf8(variable)); }
+std::string fit_for_terminal(std::string_view text) { return plain(text, wants_ascii(variable)); }
 
 // Without a TERM nothing is known about the terminal's escapes.
 void ProgressTerminal::open() {

@@ -152,7 +152,7 @@ void print_finding(Page& page, const Finding& finding, const Report& report) {
   const std::size_t indent = finding.because_of ? 4 : 0;
   page.gap();
   page.marked(indent, mark_of(finding.severity()), std::string(info(finding.cause).slug),
-              ": " + said(info(finding.cause).title));
+              say(": {}", said(info(finding.cause).title)));
   if (finding.because_of) page.line(indent + 2, say("because of {}", info(*finding.because_of).slug));
   page.line(indent + 2, finding.subject);
   page.line(indent + 2, tr(finding.summary));
@@ -180,11 +180,13 @@ std::string outcome_in_words(const std::string& outcome) {
 
 std::string in_words(const Observation& seen) {
   if (seen.variant == "start") return tr(seen.message);
-  std::string text = what_was_tried(seen) + ": " + outcome_in_words(seen.outcome);
-  if (seen.outcome == "not-run") return text + ", " + tr(seen.why_not_run);
-  if (!seen.exception.empty()) text += ", " + seen.exception;
-  if (!seen.message.empty()) text += ": " + tr(seen.message);
-  return text + (seen.file.empty() ? "" : ", " + seen.file);
+  std::vector<std::string> parts = {outcome_in_words(seen.outcome)};
+  if (seen.outcome == "not-run") parts.push_back(tr(seen.why_not_run));
+  std::string exception = seen.exception;
+  if (!seen.message.empty())
+    exception = exception.empty() ? tr(seen.message) : exception + ": " + tr(seen.message);
+  if (seen.outcome != "not-run") parts.insert(parts.end(), {exception, seen.file});
+  return say("{}: {}", what_was_tried(seen), said_list(parts));
 }
 
 // Whether an observation is worth a line without --verbose: not if a later variant decides, and not if it
@@ -302,7 +304,7 @@ void print_verdict(Page& page, const Report& report) {
                      : report.verdict == Verdict::Broken ? kError
                      : report.verdict == Verdict::Empty  ? kWarning
                                                          : kUnknown;
-  page.marked(0, mark, verdict_line(report), ". " + counts_line(report));
+  page.marked(0, mark, verdict_line(report), say(". {}", counts_line(report)));
 }
 
 bool ends_in_utf8(const std::string& text) {
@@ -317,6 +319,10 @@ bool locale_is_utf8(const Environment& variables) {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (const auto value = variables(name); value && !value->empty()) return ends_in_utf8(*value);
   return false;
+}
+
+bool wants_ascii(const Environment& variables) {
+  return !locale_is_utf8(variables) && spoken_language() == nullptr;
 }
 
 bool wants_color(std::string_view choice, bool is_terminal, const Environment& variables) {

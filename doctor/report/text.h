@@ -23,6 +23,9 @@ struct TextStyle {
 // Looks up a variable; unit tests pass their own.
 using Environment = std::function<std::optional<std::string>(std::string_view)>;
 bool locale_is_utf8(const Environment& variables);
+// Whether letters outside ASCII are escaped: not where the user asked for another language by --lang, which containers
+// without a locale need.
+bool wants_ascii(const Environment& variables);
 // Whether to use colour. `choice` is "auto", "always" or "never"; with "auto", NO_COLOR (no-color.org)
 // and a dumb terminal switch it off.
 bool wants_color(std::string_view choice, bool is_terminal, const Environment& variables);

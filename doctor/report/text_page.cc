@@ -20,16 +20,29 @@ bool part_of_a_name(char c) {
   return std::isalnum(byte) != 0 || byte >= 0x80 || c == '_' || c == '-' || c == '.' || c == '+' || c == '~';
 }
 
+// Punctuation that stands at a path without a space in Chinese: U+2018 to U+201F, U+3000 to U+303F, and the full-width
+// forms U+FF01 to U+FF0F and U+FF1A to U+FF20.
+bool is_wide_punctuation(std::string_view three) {
+  if (three.size() != 3) return false;
+  const auto last = static_cast<unsigned char>(three[2]);
+  if (three.starts_with("\xE2\x80")) return last >= 0x98 && last <= 0x9F;
+  if (three.starts_with("\xE3\x80")) return true;
+  return three.starts_with("\xEF\xBC") && ((last >= 0x81 && last <= 0x8F) || (last >= 0x9A && last <= 0xA0));
+}
+
 // The first place at or after `from` where `directory` is a whole path or the beginning of one at a
 // slash: not a part of another name, nor the end of a longer path. A full stop after it ends a sentence.
 std::size_t find_directory(const std::string& text, const std::string& directory, std::size_t from) {
   for (auto at = text.find(directory, from); at != std::string::npos; at = text.find(directory, at + 1)) {
-    const bool begins =
-        at == 0 || !(part_of_a_name(text[at - 1]) || text[at - 1] == '/' || text[at - 1] == '$');
+    const std::string_view all = text;
+    const bool begins = at == 0 || (at >= 3 && is_wide_punctuation(all.substr(at - 3, 3))) ||
+                        !(part_of_a_name(text[at - 1]) || text[at - 1] == '/' || text[at - 1] == '$');
     const std::size_t end = at + directory.size();
     const bool a_dot =
         end < text.size() && text[end] == '.' && (end + 1 == text.size() || text[end + 1] == ' ');
-    if (begins && (end == text.size() || a_dot || !part_of_a_name(text[end]))) return at;
+    const bool ends =
+        end == text.size() || a_dot || is_wide_punctuation(all.substr(end, 3)) || !part_of_a_name(text[end]);
+    if (begins && ends) return at;
   }
   return std::string::npos;
 }

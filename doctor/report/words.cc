@@ -179,7 +179,7 @@ std::string counts_line(const Report& report) {
   if (unknown > 0) checked.push_back(say_n(unknown, "{} is unknown", "{} are unknown", unknown));
   if (n.not_applicable > 0)
     checked.push_back(say_n(n.not_applicable, "{} does not apply", "{} do not apply", n.not_applicable));
-  return (found.empty() ? "" : join(found) + "; ") + join(checked);
+  return clauses({said_list(found), said_list(checked)});
 }
 
 // Facts and reasons, so that a report is complete even if something could not be read.

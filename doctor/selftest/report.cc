@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "doctor/base/columns.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
@@ -66,10 +67,8 @@ std::string selftest_text(const SelftestRequest& request, const std::vector<Tria
                     true) +
       "\n";
   for (const Trial& trial : trials) {
-    std::string name = trial.fault;
-    name.resize(std::max<std::size_t>(name.size(), 16), ' ');
-    out += name + " " + report::plain(answer(trial), true) + "\n";
-    out += std::string(17, ' ') + trial.planted + "\n";
+    out += in_column(trial.fault, 17) + report::plain(answer(trial), true) + "\n";
+    out += std::string(17, ' ') + said(trial.planted) + "\n";
     if (!trial.import_line.empty())
       out += std::string(17, ' ') + report::plain(without_folder(trial.import_line, request.folder), true) +
              "\n";

@@ -40,6 +40,10 @@ std::vector<std::string> wanted_languages(const Variables& variables);
 // decide, and a language that nobody translated is English. nullptr: English.
 Result<std::unique_ptr<Language>> choose_language(const std::string& wish, const Variables& variables);
 
+// The user's locale where it names a codeset that cannot show what --lang asks for: "zh_CN.GBK"; "" where nothing is
+// known against it, as in a container without a locale. choose_language() then answers English.
+std::string locale_in_the_way(const std::string& wish, const Variables& variables);
+
 // Takes `--lang X` and `--lang=X` out of the words of a command line, wherever they stand before "--", since
 // the help itself is said in that language. The last one counts.
 std::string take_language_option(std::vector<std::string>& words);

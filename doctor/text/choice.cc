@@ -42,6 +42,12 @@ bool is_utf8(std::string codeset) {
 
 bool is_english(std::string_view code) { return code == "en" || code.starts_with("en_") || code == "C"; }
 
+std::string locale_of(const Variables& variables, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const auto value = variables(name); value && !value->empty()) return *value;
+  return "";
+}
+
 std::string list_of_languages() {
   std::string text = "en";
   for (const std::string& code : compiled_languages()) text += ", " + code;
@@ -54,9 +60,7 @@ std::string list_of_languages() {
 // unless these choose the C locale. A locale that is not UTF-8 gets English: gettext would convert the text,
 // and the system's converter cannot be loaded into a static program.
 std::vector<std::string> wanted_languages(const Variables& variables) {
-  std::string locale;
-  for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"})
-    if (const auto value = variables(name); locale.empty() && value) locale = *value;
+  const std::string locale = locale_of(variables, {"LC_ALL", "LC_MESSAGES", "LANG"});
   const LocaleName name = parsed(locale);
   if (locale.empty() || name.language == "C" || name.language == "POSIX" || !is_utf8(name.codeset)) return {};
   std::vector<std::string> names;
@@ -72,6 +76,13 @@ std::vector<std::string> wanted_languages(const Variables& variables) {
   return names;
 }
 
+// LC_CTYPE says what the terminal shows.
+std::string locale_in_the_way(const std::string& wish, const Variables& variables) {
+  const std::string locale = locale_of(variables, {"LC_ALL", "LC_CTYPE", "LANG"});
+  const LocaleName name = parsed(locale);
+  return wish.empty() || is_english(wish) || name.codeset.empty() || is_utf8(name.codeset) ? "" : locale;
+}
+
 Result<std::unique_ptr<Language>> choose_language(const std::string& wish, const Variables& variables) {
   if (wish.empty()) {
     for (const std::string& code : wanted_languages(variables))
@@ -83,7 +94,7 @@ Result<std::unique_ptr<Language>> choose_language(const std::string& wish, const
     if (!bytes) return bytes.error();
     return read_catalogue(*std::move(bytes), wish);
   }
-  if (is_english(wish)) return std::unique_ptr<Language>();
+  if (is_english(wish) || !locale_in_the_way(wish, variables).empty()) return std::unique_ptr<Language>();
   std::vector<std::string> names;
   add_names(wish, names);
   for (const std::string& code : names)

@@ -56,6 +56,18 @@ TEST(ChooseLanguage, RefusesAWishThatItCannotMeetAndSaysWhichItCan) {
   EXPECT_EQ(*untranslated, nullptr);
 }
 
+TEST(ChooseLanguage, IsEnglishWhereTheTerminalHasAnotherCodeset) {
+  EXPECT_EQ(locale_in_the_way("zh_CN", variables({{"LANG", "zh_CN.GBK"}})), "zh_CN.GBK");
+  EXPECT_EQ(locale_in_the_way("zh_CN", variables({{"LC_CTYPE", "zh_CN.UTF-8"}, {"LANG", "zh_CN.GBK"}})), "");
+  EXPECT_EQ(locale_in_the_way("zh_CN", variables({{"LANG", "C"}})), "");
+  EXPECT_EQ(locale_in_the_way("zh_CN", variables({})), "");
+  EXPECT_EQ(locale_in_the_way("en", variables({{"LANG", "zh_CN.GBK"}})), "");
+  EXPECT_EQ(locale_in_the_way("", variables({{"LANG", "zh_CN.GBK"}})), "");
+  const auto chosen = choose_language("tlh", variables({{"LANG", "zh_CN.GBK"}}));
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(*chosen, nullptr);
+}
+
 TEST(LanguageOption, IsTakenOutWhereverItStands) {
   Names words = {"doctor", "--lang", "de", "--json", "--lang=fr", "--", "--lang", "it"};
   EXPECT_EQ(take_language_option(words), "fr");

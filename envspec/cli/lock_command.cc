@@ -113,7 +113,7 @@ void summarise(const EnvironmentLock& lock, const std::string& out) {
                             lock.distributions.size(), known, lock.libraries.size()));
   for (const LockedDistribution& one : lock.distributions)
     if (!one.artifact)
-      report::progress_note(say("no hash of {}=={}: {}", one.name, one.version, one.why_no_artifact));
+      report::progress_note(say("no hash of {}=={}: {}", one.name, one.version, said(one.why_no_artifact)));
 }
 
 }  // namespace
@@ -195,7 +195,7 @@ Result<Fetched> fetch_all(const EnvFetchOptions& options, const EnvironmentLock&
       continue;
     }
     ++count.nowhere;
-    const std::string why = one.artifact ? say("the lock has no URL for it") : one.why_no_artifact;
+    const std::string why = one.artifact ? say("the lock has no URL for it") : said(one.why_no_artifact);
     report::progress_note(say("not downloaded: {}=={}: {}", one.name, one.version, why));
   }
   return count;

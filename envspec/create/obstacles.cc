@@ -57,7 +57,7 @@ std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& 
     if (!one.artifact && !(one.source == "conda" && by_conda))
       lines.push_back(
           named(one) + ": " +
-          (one.why_no_artifact.empty() ? say("the lock has no file for it") : one.why_no_artifact));
+          (one.why_no_artifact.empty() ? say("the lock has no file for it") : said(one.why_no_artifact)));
   if (lines.empty()) lines = wheels_for_others(lock, here);
   return lines;
 }

@@ -21,11 +21,11 @@ constexpr std::size_t kShown = 3;  // the best set and two more
 
 // "Python 3.11, torch 2.10.0 (CUDA 12.8), mamba-ssm 2.3.2.post1, causal-conv1d 1.6.2.post1"
 std::string title_of(const SuggestedSet& set) {
-  std::string title =
-      say("Python {}, torch {} with CUDA {}", set.python, set.torch_version, set.build->cuda_text);
+  std::vector<std::string> parts = {
+      say("Python {}, torch {} with CUDA {}", set.python, set.torch_version, set.build->cuda_text)};
   for (const PackagePlan& plan : set.packages)
-    title += ", " + (plan.is_range() ? plan.requirement() : plan.name + " " + plan.version);
-  return title;
+    parts.push_back(plan.is_range() ? plan.requirement() : plan.name + " " + plan.version);
+  return said_list(parts);
 }
 
 // "a -> b -> c"
@@ -48,6 +48,11 @@ std::string how_text(const PackagePlan& plan) {
       break;
   }
   return say("{}: not in scankit's tables; the installer decides", plan.name);
+}
+
+// "driver 580.95 (--driver)"
+std::string fact_text(const std::string& name, const std::string& value) {
+  return name == "driver" ? say("driver {}", value) : name + " " + value;
 }
 
 std::string wish_text(const Wish& wish) {
@@ -113,10 +118,9 @@ std::string suggest_text(const SuggestAnswer& answer, const report::TextStyle& s
   const Suggestion& found = answer.suggestion;
   page.marked(0, mark_of(answer), "", verdict_line(answer));
   print_changes(page, answer);
-  std::string target;
-  for (const auto& [name, value] : answer.target.facts)
-    target += (target.empty() ? "" : ", ") + name + " " + value;
-  if (!target.empty()) page.line(2, say("for {}", target));
+  std::vector<std::string> target;
+  for (const auto& [name, value] : answer.target.facts) target.push_back(fact_text(name, value));
+  if (!target.empty()) page.line(2, say("for {}", said_list(target)));
   for (const Message& note : answer.target.notes) page.line(2, tr(note));
   for (std::size_t place = 0; place < found.sets.size() && place < kShown; ++place) {
     if (style.quiet && place > 0) break;

@@ -36,12 +36,13 @@ std::string harness_text(const Validation& v) {
   std::string text;
   for (const auto& [device, limits] : v.limits)
     if (const HarnessCost cost = harness_cost(v, device); cost.known)
-      text +=
-          (cost.added < 0 ? say("{}: a call timed alone took {:.1f} % less time than one of many in a row",
-                                device, -100 * cost.added)
-                          : say("{}: a call timed alone took {:.1f} % more time than one of many in a row",
-                                device, 100 * cost.added)) +
-          "; " + say("the harness itself used {:.1f} % of the time of all calls", 100 * cost.around) + "\n";
+      text += clauses({cost.added < 0
+                           ? say("{}: a call timed alone took {:.1f} % less time than one of many in a row",
+                                 device, -100 * cost.added)
+                           : say("{}: a call timed alone took {:.1f} % more time than one of many in a row",
+                                 device, 100 * cost.added),
+                       say("the harness itself used {:.1f} % of the time of all calls", 100 * cost.around)}) +
+              "\n";
   return text;
 }
 

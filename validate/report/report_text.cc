@@ -70,10 +70,11 @@ std::string devices(const Validation& v) {
   std::string text;
   for (const auto& [device, n] : counts) {
     const std::size_t all = n.passed + n.failed + n.left;
-    text += in_column(device, 9) + say_n(all, "{} of {} case passed", "{} of {} cases passed", n.passed, all);
-    if (n.failed > 0) text += ", " + say("{:d} failed", n.failed);
-    if (n.left > 0) text += ", " + say("{:d} not run", n.left);
-    text += "\n";
+    text += in_column(device, 9) +
+            said_list({say_n(all, "{} of {} case passed", "{} of {} cases passed", n.passed, all),
+                       n.failed > 0 ? say("{:d} failed", n.failed) : "",
+                       n.left > 0 ? say("{:d} not run", n.left) : ""}) +
+            "\n";
   }
   for (const auto& [device, words] : v.refused)
     text += say("{}: not validated, the module accepts no such tensors ({})", device, words) + "\n";

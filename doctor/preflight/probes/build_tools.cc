@@ -226,7 +226,7 @@ void find_cuda(const Host& host, const Snapshot& snapshot, BuildTools& tools) {
 // Absent where no directory of sources is examined. Reads `sources`, `torch`, `python`, `toolkits` and `cpu`
 // of the snapshot, so it has to come after them.
 Probed<BuildTools> probe_build_tools(const Host& host, const Snapshot& snapshot) {
-  if (!snapshot.sources.present()) return Probed<BuildTools>::absent("no source directory");
+  if (!snapshot.sources.present()) return Probed<BuildTools>::absent(message("no source directory"));
   const SourceTree& tree = snapshot.sources.value;
   BuildTools tools;
   if (!tree.cuda.empty()) find_cuda(host, snapshot, tools);

@@ -318,7 +318,7 @@ Probed<Packages> probe_packages(const Host& host, const Snapshot& so_far) {
   if (!read.sources.empty() || !found.texts.empty()) return Probed<Packages>::of(std::move(found));
   const auto unreadable = unreadable_site_folders(host, so_far.python.value);
   if (!unreadable.empty()) return Probed<Packages>::failed(unreadable.front());
-  return Probed<Packages>::absent("no package that uses the modules is installed");
+  return Probed<Packages>::absent(message("no package that uses the modules is installed"));
 }
 
 }  // namespace scankit::probes

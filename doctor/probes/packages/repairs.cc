@@ -90,7 +90,7 @@ Probed<std::vector<UnfinishedRepair>> probe_repairs(const Host& host, const Pyth
   std::vector<UnfinishedRepair> found;
   for (const std::string& base : bases(python)) read_journals(host, base, found);
   if (!found.empty()) return Probed<std::vector<UnfinishedRepair>>::of(std::move(found));
-  return Probed<std::vector<UnfinishedRepair>>::absent("no scankit fix was left unfinished");
+  return Probed<std::vector<UnfinishedRepair>>::absent(message("no scankit fix was left unfinished"));
 }
 
 namespace {
