@@ -6,14 +6,13 @@
 # apt: nlohmann-json3-dev  (nlohmann/json 3.11)
 # apt: libyaml-cpp-dev     (yaml-cpp 0.7)
 # apt: zlib1g-dev liblz4-dev libzstd-dev   (fatbin payloads)
-# apt: zstd               (the program: compresses what scankit carries)
+# apt: zstd gettext       (programs: zstd compresses what scankit carries, msgfmt its translations; xgettext is for the tests)
 # apt: libminizip-dev     (wheels; minizip of zlib 1.2.13)
 # apt: libre2-dev          (RE2: log rules; no backtracking)
 # apt: libfmt-dev          (fmt 9.1: sentences for people)
 # What the story of ci/quickstart.sh needs after the build: an environment, and a module that is compiled the wrong way.
 # apt-demo: g++ python3-venv python3-dev unzip
 # The tests and the lints: Pythons, faults by a foreign compiler, a root file system of another release, JSON assertions.
-# apt-test: gettext         (gettext 0.21: xgettext, msgfmt; the catalogue and its translations)
 # apt-test: libgtest-dev        (GoogleTest 1.12)
 # apt-test: python3-pytest  (pytest 7.2: the end-to-end tests)
 # apt-test: strace             (tests that kill a fix between any two of its system calls)
@@ -72,4 +71,4 @@ scankit_archive(MINIZIP minizip)
 target_link_libraries(scankit::minizip INTERFACE ${ZLIBA_LIBRARY})  # it unpacks by zlib, which has to come behind it
 find_package(fmt 9 REQUIRED)  # its headers: the distribution has no archive of it (doctor/base/say.cc)
 find_program(ZSTD_PROGRAM zstd)
-find_program(MSGFMT_PROGRAM msgfmt)  # only where doctor/text holds a translation, and for tests
+find_program(MSGFMT_PROGRAM msgfmt)

@@ -9,12 +9,17 @@ import signal
 import struct
 import termios
 import time
+import unicodedata
 import uuid
 
 import pyte
 
 ROWS = 500  # all that a command prints stays on the screen
 DRAWN = re.compile(rb"\r\x1b\[J([^\r\x1b\n]+)\r(?!\n)")  # one drawing of the line of progress
+
+
+def columns_of(text):
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 class Run:
@@ -71,7 +76,7 @@ class Run:
         for drawn in DRAWN.findall(piece):
             drawn = drawn.decode("utf-8", "replace")
             self.seen.append(drawn)
-            if len(drawn) >= self.columns:
+            if columns_of(drawn) >= self.columns:
                 self.too_wide.append((self.columns, drawn))
 
     def left_over(self):
@@ -94,7 +99,7 @@ class Run:
         if "internal error" in text:
             wrong.append("an internal error")
         for columns, drawn in self.too_wide:
-            wrong.append(f"{len(drawn)} columns on a terminal of {columns}: {drawn}")
+            wrong.append(f"{columns_of(drawn)} columns on a terminal of {columns}: {drawn}")
         lines = text.splitlines()
         for drawn in set(self.seen):
             if any(len(drawn) >= 4 and line.startswith(drawn[:self.columns - 1]) for line in lines):

@@ -205,6 +205,8 @@ def quick():
     on_terminal("doctor", "TERM unset", plain=True, TERM=None)
     on_terminal("doctor", "LC_ALL=C", ascii_only=True, LC_ALL="C")
     on_terminal("doctor", "at 20 columns", 20)
+    for columns in (20, 37, 80):
+        on_terminal("doctor", f"in Chinese, at {columns} columns", columns, LANG="zh_CN.UTF-8")
     on_terminal("doctor", "made narrower, then wider", 200, at=Once(lambda run: (run.resize(40), run.resize(120))))
     hang()
     pipes()
@@ -220,7 +222,8 @@ def everything():
     plain_terminals()
     kinds = {"at 80 columns": {}, "at 200 columns": {"columns": 200}, "at 20 columns": {"columns": 20},
              "TERM=dumb": {"plain": True, "TERM": "dumb"}, "TERM unset": {"plain": True, "TERM": None},
-             "LC_ALL=C": {"ascii_only": True, "LC_ALL": "C"}, "no locale": {"ascii_only": True, "LANG": None}}
+             "LC_ALL=C": {"ascii_only": True, "LC_ALL": "C"}, "no locale": {"ascii_only": True, "LANG": None},
+             "in Chinese": {"columns": 37, "LANG": "zh_CN.UTF-8"}}
     for command in all_commands():
         for label, how in kinds.items():
             if command == "build":
