@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "doctor/base/text.h"
@@ -14,7 +15,7 @@ struct Range {
   char32_t first, last;
   unsigned columns;
 };
-constexpr std::array kRanges = {
+constexpr Range kRanges[] = {
 #define NONE(first, last) Range{first, last, 0},
 #define WIDE(first, last) Range{first, last, 2},
 #include "doctor/base/columns.def"
@@ -32,9 +33,9 @@ char32_t code_point(std::string_view sequence) {
 }
 
 std::size_t columns_of_letter(char32_t point) {
-  if (point < kRanges.front().first) return 1;
-  const auto range = std::ranges::lower_bound(kRanges, point, {}, &Range::last);
-  return range != kRanges.end() && point >= range->first ? range->columns : 1;
+  if (point < kRanges[0].first) return 1;
+  const auto* range = std::ranges::lower_bound(kRanges, point, {}, &Range::last);
+  return range != std::end(kRanges) && point >= range->first ? range->columns : 1;
 }
 
 // Calls `take` with each letter and its code point, until it answers false.
