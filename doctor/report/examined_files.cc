@@ -220,7 +220,8 @@ std::vector<std::string> audit_lines(const Snapshot& snapshot, bool verbose) {
     if (!verbose && rank_of(line) > 1) continue;
     std::string text =
         "  " + in_column(line.word, kWordWidth) + in_column(line.package, kPackageWidth) + line.file;
-    if (!line.why.empty()) text += " (" + (line.cause.empty() ? "" : line.cause + ": ") + line.why + ")";
+    if (!line.why.empty())
+      text = say("{} ({})", text, line.cause.empty() ? line.why : say("{}: {}", line.cause, line.why));
     lines.push_back(std::move(text));
     if (!line.built_for.empty())
       lines.push_back("  " + in_column("", kWordWidth) + in_column("", kPackageWidth) + line.built_for);

@@ -36,12 +36,11 @@ std::string gpu_in_words(const Gpu& gpu, const Snapshot& snapshot) {
 
 std::string module_in_words(const Extension& file) {
   std::string text = file.path;
-  if (!file.selected) text += " (" + say("not used: {}", tr(file.why_not_selected)) + ")";
+  if (!file.selected) text = say("{} ({})", text, say("not used: {}", tr(file.why_not_selected)));
   if (file.resolved)
-    text += " (" +
-            say_n(file.undefined, "{} of {} undefined symbol resolved", "{} of {} undefined symbols resolved",
-                  file.provided, file.undefined) +
-            ")";
+    text = say("{} ({})", text,
+               say_n(file.undefined, "{} of {} undefined symbol resolved",
+                     "{} of {} undefined symbols resolved", file.provided, file.undefined));
   return text;
 }
 

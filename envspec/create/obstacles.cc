@@ -56,8 +56,8 @@ std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& 
   for (const LockedDistribution& one : lock.distributions)
     if (!one.artifact && !(one.source == "conda" && by_conda))
       lines.push_back(
-          named(one) + ": " +
-          (one.why_no_artifact.empty() ? say("the lock has no file for it") : said(one.why_no_artifact)));
+          say("{}: {}", named(one),
+              one.why_no_artifact.empty() ? say("the lock has no file for it") : said(one.why_no_artifact)));
   if (lines.empty()) lines = wheels_for_others(lock, here);
   return lines;
 }

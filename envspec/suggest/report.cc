@@ -68,7 +68,7 @@ std::string verdict_line(const SuggestAnswer& answer) {
     return say("nothing can be said: {} is in no table of scankit", join(found.unknown_gpus));
   if (found.sets.empty()) {
     std::vector<std::string> wishes;
-    for (const Wish& wish : found.conflict) wishes.push_back(wish_text(wish) + " (" + wish.origin + ")");
+    for (const Wish& wish : found.conflict) wishes.push_back(say("{} ({})", wish_text(wish), wish.origin));
     if (wishes.empty()) return say("the index has none of the sets that fit");
     return wishes.size() == 1 ? say("no set fits {}", wishes.front())
                               : say("no set fits: {} exclude each other", join(wishes));

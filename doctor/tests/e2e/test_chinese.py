@@ -45,7 +45,7 @@ def english_pieces():
 
 def english_in(text):
     text = squeezed(text)
-    return [piece for piece in english_pieces() if re.search(rf"(?<!\w){re.escape(piece)}(?!\w)", text)]
+    return [piece for piece in english_pieces() if piece in text and re.search(rf"(?<!\w){re.escape(piece)}(?!\w)", text)]
 
 
 def plain(raw):
@@ -144,6 +144,19 @@ def test_doctor(fault, chinese):
     assert len(begins) == 1, f"the columns {begins} in {facts}"
     assert "corrupt_binary" in text and "错误" in text
     chinese("fix", "--python", broken.python, "--module", "selective_scan_cuda", "--arch", "sm_90", "--dry-run")
+
+
+@pytest.mark.ctest(fixtures="")
+def test_tables(build, chinese):
+    """A wheel's table: each row has its words in the columns of the head, also behind the wide ones."""
+    text = chinese("doctor", "--so", build / "modules", "--torch", "2.1..2.11", "--python", "3.9..3.13").text
+    head, *rows = re.search(r"  torch .*\n(?:  2\.\d+ .*\n)+", text)[0].splitlines()
+    wanted = [columns(head[:found.start()]) for found in re.finditer(r"3\.\d+|torch", head)]
+    assert len(wanted) == 6 and len(rows) > 8
+    for row in rows:
+        begins = [columns(row[:found.start()]) for found in re.finditer(r"\S+", row)]
+        assert begins == wanted, f"{begins}, not {wanted}: {row}"
+    assert any("是" in row for row in rows)
 
 
 @pytest.mark.ctest(fixtures="")
