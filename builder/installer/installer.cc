@@ -41,12 +41,16 @@ std::string find_uv(const Host& host, const Python& python) {
   return first_program(host, candidates);
 }
 
-// The conda that made the environment, if it is still there. CONDA_EXE and MAMBA_EXE are what the shell
-// functions of conda and mamba export. Next come the conda of the prefix itself, for a base environment, and
-// the one above "envs". conda-meta/history records the command lines that changed the environment.
+// What the shell functions of conda and mamba export.
+constexpr const char* kCondaVariables[] = {"CONDA_EXE", "MAMBA_EXE"};
+constexpr const char* kCondaNames[] = {"conda", "mamba", "micromamba"};
+
+// The conda that made the environment, if it is still there. First the one of the user's shell. Next come the
+// conda of the prefix itself, for a base environment, and the one above "envs". conda-meta/history records the
+// command lines that changed the environment.
 std::string find_conda(const Host& host, const Python& python) {
   std::vector<std::string> candidates;
-  for (const char* name : {"CONDA_EXE", "MAMBA_EXE"}) candidates.push_back(host.env(name).value_or(""));
+  for (const char* name : kCondaVariables) candidates.push_back(host.env(name).value_or(""));
   const std::string& prefix = python.base_prefix;
   candidates.push_back(prefix + "/bin/conda");
   if (path_basename(path_dirname(prefix)) == "envs")
@@ -60,7 +64,7 @@ std::string find_conda(const Host& host, const Python& python) {
       if (path_basename(program) == "conda" || path_basename(program) == "mamba")
         candidates.push_back(program);
     }
-  for (const char* name : {"conda", "mamba", "micromamba"}) add_path(host, name, candidates);
+  for (const char* name : kCondaNames) add_path(host, name, candidates);
   return first_program(host, candidates);
 }
 
@@ -228,6 +232,15 @@ bool pip_has_its_own_index(const Host& host, const Python& python) {
     if (const auto text = host.read_file(file, 1u << 20); text && text->find("index") != std::string::npos)
       return true;
   return false;
+}
+
+ShellConda conda_of_shell(const Host& host) {
+  for (const char* name : kCondaVariables)
+    if (const std::string program = first_program(host, {host.env(name).value_or("")}); !program.empty())
+      return {program, name};
+  std::vector<std::string> candidates;
+  for (const char* name : kCondaNames) add_path(host, name, candidates);
+  return {first_program(host, candidates), "PATH"};
 }
 
 std::string uv_project_of(const Host& host, const Python& python) { return uv_project(host, python); }

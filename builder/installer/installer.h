@@ -37,6 +37,14 @@ Installer installer_of(const Host& host, const Snapshot& snapshot, const std::st
 // the operating system may serve too. None: scankit-fetch is what is left.
 Installer downloader_of(const Host& host, const Snapshot& snapshot);
 
+// The conda, mamba or micromamba of the user's shell: `conda` is a function there, which exports its program as
+// CONDA_EXE. One that a variable names and that is gone is passed over.
+struct ShellConda {
+  std::string program;   // "": none
+  std::string found_by;  // "CONDA_EXE", "MAMBA_EXE", "PATH"
+};
+ShellConda conda_of_shell(const Host& host);
+
 // The directory of the uv project whose `uv sync` makes this environment, even if uv itself is not installed;
 // "" if there is no such project.
 std::string uv_project_of(const Host& host, const Python& python);

@@ -107,6 +107,7 @@ struct EnvCreateOptions {
   std::string folder;
   std::string spec, lock;  // at most one; both "": ./scankit.lock, else ./scankit.yaml
   std::string python, offline, cache_dir;
+  std::string installer;         // "uv", "pip", "conda"; "": the one that fits
   unsigned node_deadline = 120;  // seconds for the index, where an installer has failed
   bool json = false;
 };

@@ -26,7 +26,8 @@ void add_create(CLI::App& env, int& exit_status) {
   note(*command,
        {.examples = {"scankit env create .venv", "scankit env create .venv --lock envs/train.lock",
                      "scankit env create .venv --lock scankit.lock --offline wheels/",
-                     "scankit env create .venv --spec scankit.yaml"},
+                     "scankit env create .venv --spec scankit.yaml",
+                     "scankit env create ./env --spec scankit.yaml --installer conda"},
         .statuses = {{kExitClean, say("the environment is there and works")},
                      {kExitUsage, say("usage error, or the lock cannot be installed here")},
                      {kExitInconclusive, say("created, but not fully verified")},
@@ -50,6 +51,13 @@ void add_create(CLI::App& env, int& exit_status) {
       ->add_option("--python", options->python,
                    say("the Python to create it with [default: found by uv, pyenv or PATH]"))
       ->type_name("PATH");
+  command
+      ->add_option(
+          "--installer", options->installer,
+          say("who installs: uv, pip or conda [default: conda for a lock of conda's packages, else uv "
+              "or pip]"))
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"uv", "pip", "conda"}));
   add_offline(*command, options->offline);
   constexpr unsigned kMostSeconds = 86400;
   command
@@ -84,6 +92,7 @@ Result<CreateRequest> create_request(const EnvCreateOptions& options) {
                  message("make its environment: scankit env create {} --lock {}; or remove it first",
                          shell_quoted(options.folder), shell_quoted(beside))};
   request.python = options.python;
+  request.installer = options.installer;
   request.offline = options.offline;
   request.cache_dir = options.cache_dir;
   request.index_deadline = std::chrono::seconds(options.node_deadline);
@@ -97,8 +106,10 @@ Result<CreateRequest> create_request(const EnvCreateOptions& options) {
   return request;
 }
 
-// As the user's shell takes it.
-std::string activation(const std::string& folder) {
+// As the user's shell takes it. conda takes a directory for one where it has a slash in it.
+std::string activation(const CreateResult& made, const std::string& folder) {
+  if (made.installer == "conda")
+    return shell_line(std::vector<std::string>{path_basename(made.python_program), "activate", made.folder});
   const auto line = [](const std::string& word, const std::string& file) {
     return shell_line(std::vector<std::string>{word, file});
   };
@@ -124,7 +135,7 @@ void print_created(const EnvCreateOptions& options, const CreateResult& made, bo
   print_proof(made.record.proof);
   for (const Message& line : made.notes) put_line(say("note: {}", line));
   if (new_lock) put_line(say("lock: {}", made.lock_file));
-  put_line(say("next: {}", activation(options.folder)));
+  put_line(say("next: {}", activation(made, options.folder)));
 }
 
 }  // namespace

@@ -113,18 +113,6 @@ Error no_python(const PythonWish& wish, const std::set<std::string>& seen) {
                   series)};
 }
 
-Result<BasePython> with_facts(const std::string& program, std::string found_by) {
-  SubjectOptions options;
-  options.python = program;
-  BasePython base;
-  base.program = program;
-  base.found_by = std::move(found_by);
-  SCANKIT_TRY(base.subject, look_at(options));
-  if (!base.subject.snapshot.python.present())
-    return Error{Errc::NotFound, message("{}: {}", program, why_missing(base.subject.snapshot.python)), ""};
-  return base;
-}
-
 Result<BasePython> asked_python(const Host& host, const PythonWish& wish) {
   std::vector<Message> notes;
   SCANKIT_TRY(const std::string chosen, probes::choose_python(host, wish.asked, notes));
@@ -139,6 +127,18 @@ Result<BasePython> asked_python(const Host& host, const PythonWish& wish) {
 }
 
 }  // namespace
+
+Result<BasePython> with_facts(const std::string& program, std::string found_by) {
+  SubjectOptions options;
+  options.python = program;
+  BasePython base;
+  base.program = program;
+  base.found_by = std::move(found_by);
+  SCANKIT_TRY(base.subject, look_at(options));
+  if (!base.subject.snapshot.python.present())
+    return Error{Errc::NotFound, message("{}: {}", program, why_missing(base.subject.snapshot.python)), ""};
+  return base;
+}
 
 PythonWish wish_of(const EnvironmentLock& lock) {
   PythonWish wish;
@@ -183,9 +183,13 @@ Result<BasePython> find_base_python(const Host& host, const PythonWish& wish) {
   return with_facts(best.program, best.found_by);
 }
 
-Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base) {
+Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base, const std::string& wanted) {
   const Python& python = base.python.value;
-  const std::string uv = uv_program(host);
+  const std::string uv = wanted == "pip" ? "" : uv_program(host);
+  if (wanted == "uv" && uv.empty())
+    return Error{Errc::NotFound, message("uv was not found"),
+                 message("put uv on PATH, or leave out --installer")};
+  if (wanted == "uv") return EnvInstaller{installer::Installer::Kind::Uv, uv, say("--installer")};
   const bool pip_knows_the_index = installer::pip_has_its_own_index(host, python);
   if (!uv.empty() && !pip_knows_the_index)
     return EnvInstaller{installer::Installer::Kind::Uv, uv, say("uv is available")};

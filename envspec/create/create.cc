@@ -15,7 +15,9 @@
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/probes/python/sys_path.h"
 #include "doctor/report/progress.h"
+#include "envspec/create/conda.h"
 #include "envspec/export/export.h"
 
 namespace scankit::envspec {
@@ -51,7 +53,8 @@ Result<void> check_free_space(const EnvironmentLock& lock, installer::Installer:
 struct Plan {
   EnvironmentLock lock;  // of a spec: empty until the packages are installed
   std::optional<Spec> spec;
-  BasePython base;
+  BasePython base;                    // by conda: once it is installed; until then the facts of the machine
+  std::optional<CondaProgram> conda;  // makes the environment; nothing else chooses the Python then
   EnvInstaller installer;
   FoundWheels wheels;
   std::vector<SourceBuild> builds;
@@ -70,26 +73,66 @@ std::vector<std::string> wheel_folders(const CreateRequest& request) {
   return folders;
 }
 
-Result<EnvInstaller> installer_of_plan(const Host& host, const Snapshot& base) {
-  SCANKIT_TRY(const EnvInstaller found, find_env_installer(host, base));
+Result<EnvInstaller> installer_of_plan(const Host& host, const Snapshot& base, const std::string& wanted) {
+  SCANKIT_TRY(const EnvInstaller found, find_env_installer(host, base, wanted));
   SCANKIT_CHECK(installer::check_not_diverted(host, base.python.value, {.kind = found.kind}));
   return found;
+}
+
+PythonWish wish_of_spec(const Spec& spec) {
+  PythonWish wish;
+  wish.range = spec.python;
+  wish.implementation = spec.implementation;
+  return wish;
+}
+
+// conda brings its own Python. Until then no other one stands for it: its wheels would be another's.
+Result<void> choose_conda(const Host& host, const CreateRequest& request, Plan& plan) {
+  if (!request.python.empty())
+    return Error{
+        Errc::InvalidArgument, message("--python cannot be combined with conda, which installs its own"),
+        message("leave out --python; or make a virtual environment: --installer uv or --installer pip")};
+  SCANKIT_TRY(plan.conda, find_conda_program(host));
+  SCANKIT_TRY(plan.base.subject, look_at({.needs_python = false}));
+  plan.base.subject.snapshot.python = {};
+  plan.base.program = plan.conda->program;
+  plan.base.found_by = plan.conda->found_by;
+  return {};
+}
+
+Result<void> choose_base(const Host& host, const CreateRequest& request, PythonWish wish, Plan& plan) {
+  if (request.installer == "conda" || (request.installer.empty() && came_from_conda(plan.lock)))
+    return choose_conda(host, request, plan);
+  wish.asked = request.python;
+  SCANKIT_TRY(plan.base, find_base_python(host, wish));
+  return {};
+}
+
+Result<void> check_conda_offline(const CreateRequest& request, const Plan& plan) {
+  if (!plan.conda || request.offline.empty()) return {};
+  if (came_from_conda(plan.lock))
+    return check_conda_files(plan.lock, path_normalize(path_join(current_directory(), request.offline)));
+  return Error{Errc::InvalidArgument,
+               message("--offline by conda needs a lock of a conda environment, and {} has no conda packages",
+                       request.lock_file),
+               message("lock a conda environment, or make a virtual one: --installer uv or --installer pip")};
 }
 
 Result<Plan> plan_of_lock(const Host& host, const CreateRequest& request) {
   Plan plan;
   SCANKIT_TRY(plan.lock, read_lock(request.lock_file));
-  PythonWish wish = wish_of(plan.lock);
-  wish.asked = request.python;
-  SCANKIT_TRY(plan.base, find_base_python(host, wish));
-  if (const auto lines = obstacles(plan.lock, plan.base.subject.snapshot); !lines.empty())
-    return not_installable(request.lock_file, lines);
   SCANKIT_CHECK(check_offline(host, request.offline));
+  SCANKIT_CHECK(choose_base(host, request, wish_of(plan.lock), plan));
+  if (const auto lines = obstacles(plan.lock, plan.base.subject.snapshot, plan.conda.has_value());
+      !lines.empty())
+    return not_installable(request.lock_file, lines);
+  SCANKIT_CHECK(check_conda_offline(request, plan));
   plan.find_links = wheel_folders(request);
   const bool offline = !request.offline.empty();
   plan.builds = sources_to_build(plan.lock, plan.find_links, offline);
   SCANKIT_TRY(plan.wheels, find_wheels(without_packages(plan.lock, plan.builds), plan.find_links, offline));
-  SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot));
+  if (plan.conda) return plan;
+  SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot, request.installer));
   return plan;
 }
 
@@ -97,16 +140,13 @@ Result<Plan> plan_of_spec(const Host& host, const CreateRequest& request) {
   Plan plan;
   SCANKIT_TRY(plan.spec, read_spec(request.spec_file));
   SCANKIT_CHECK(check_origins(*plan.spec, request.folder));
-  PythonWish wish;
-  wish.asked = request.python;
-  wish.range = plan.spec->python;
-  wish.implementation = plan.spec->implementation;
-  SCANKIT_TRY(plan.base, find_base_python(host, wish));
+  SCANKIT_CHECK(choose_base(host, request, wish_of_spec(*plan.spec), plan));
   if (!request.offline.empty())
     return Error{Errc::InvalidArgument, message("--offline needs a lock, and a spec has no hashes"),
                  message("make the lock where an index can be reached: scankit env create {} --spec {}",
                          shell_quoted(request.folder), shell_quoted(request.spec_file))};
-  SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot));
+  if (plan.conda) return plan;
+  SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot, request.installer));
   return plan;
 }
 
@@ -157,24 +197,68 @@ class Creation {
   }
 
  private:
+  std::string installed_by() const {
+    return plan_.conda ? "conda" : installer::name_of(plan_.installer.kind);
+  }
+
   // Of a spec the lock is written next to it, just before the environment is there.
   std::string lock_file() const {
     return plan_.spec ? path_join(path_dirname(request_.spec_file), kLockFile) : request_.lock_file;
   }
 
   Result<void> install() {
+    report::Progress progress;
+    if (plan_.conda) {
+      SCANKIT_CHECK(make_conda_part(progress));
+      SCANKIT_CHECK(take_its_python());
+    }
     InstallRequest install{.installer = plan_.installer,
                            .base = plan_.base.program,
                            .environment = aside_.environment(),
                            .tools = aside_.work(),
                            .lock = aside_.lock(),
                            .offline = !request_.offline.empty(),
+                           .into_conda = plan_.conda.has_value(),
                            .find_links = plan_.find_links,
                            .index_deadline = request_.index_deadline};
-    const std::string python = plan_.base.subject.snapshot.python.value.version;
-    report::Progress progress;
-    progress.act(say("making an environment with Python {} ({})", python, plan_.base.program));
-    SCANKIT_CHECK(make_venv(install));
+    if (!plan_.conda) {
+      progress.act(say("making an environment with Python {} ({})",
+                       plan_.base.subject.snapshot.python.value.version, plan_.base.program));
+      SCANKIT_CHECK(make_venv(install));
+    }
+    return install_packages(install, progress);
+  }
+
+  Result<void> make_conda_part(report::Progress& progress) const {
+    const CondaRequest request{
+        .conda = *plan_.conda,
+        .environment = aside_.environment(),
+        .tools = aside_.work(),
+        .lock = aside_.lock(),
+        .offline =
+            request_.offline.empty() ? "" : path_normalize(path_join(current_directory(), request_.offline))};
+    progress.act(say("making an environment with {} {} ({})", path_basename(request.conda.program),
+                     request.conda.version, request.conda.program));
+    return plan_.spec ? make_resolved_conda(request, plan_.spec->python)
+                      : make_locked_conda(request, plan_.lock);
+  }
+
+  // Only now it is known which Python it is, and which wheels are for it.
+  Result<void> take_its_python() {
+    SCANKIT_TRY(plan_.base, with_facts(aside_.python(), plan_.conda->found_by));
+    const Snapshot& made = plan_.base.subject.snapshot;
+    if (!fits(made.python.value, plan_.spec ? wish_of_spec(*plan_.spec) : wish_of(plan_.lock)))
+      return Error{Errc::Malformed,
+                   message("conda installed {} {}, which is another Python than is needed",
+                           made.python.value.implementation, made.python.value.version),
+                   ""};
+    if (const auto lines = obstacles(plan_.lock, made, true); !lines.empty())
+      return not_installable(request_.lock_file, lines);
+    SCANKIT_TRY(plan_.installer, installer_of_plan(*plan_.base.subject.host, made, "pip"));
+    return {};
+  }
+
+  Result<void> install_packages(InstallRequest& install, report::Progress& progress) {
     const auto begin = std::chrono::steady_clock::now();
     const std::string installer = installer::name_of(plan_.installer.kind);
     if (plan_.spec) {
@@ -187,7 +271,7 @@ class Creation {
     }
     SCANKIT_CHECK(fix::Interruption::check());
     report::progress_note(say("installed {} with {} in {:.1f} s",
-                              size_in_words(size_of_tree(aside_.environment())), installer,
+                              size_in_words(size_of_tree(aside_.environment())), installed_by(),
                               seconds_since(begin)));
     return {};
   }
@@ -256,7 +340,7 @@ class Creation {
     SCANKIT_TRY(result_.rewritten, relocate(aside_.environment()));  // changes the times of some RECORDs
     SCANKIT_TRY(result_.record, make_record(*made.host, made.snapshot, plan_.lock));
     result_.record.lock_sha256 = lock_hash_;
-    result_.record.installer = installer::name_of(plan_.installer.kind);
+    result_.record.installer = installed_by();
     result_.record.proof = proof_;
     SCANKIT_CHECK(make_directories(path_join(aside_.environment(), ".scankit")));
     SCANKIT_CHECK(
@@ -278,9 +362,9 @@ class Creation {
     const Python& base = plan_.base.subject.snapshot.python.value;
     result_.folder = aside_.target();
     result_.python = base.version;
-    result_.python_program = plan_.base.program;
+    result_.python_program = plan_.conda ? plan_.conda->program : plan_.base.program;
     result_.python_found_by = plan_.base.found_by;
-    result_.installer = installer::name_of(plan_.installer.kind);
+    result_.installer = installed_by();
     result_.lock_file = lock_file();
     result_.torch = made.snapshot.torch.value.version;
     result_.packages = made.snapshot.distributions.value.size();

@@ -24,7 +24,9 @@ namespace scankit::envspec {
 
 // What cannot be installed again, with its reason, a line each: packages without a file, wheels for
 // another machine or Python. Empty where the lock can be installed by this Python.
-std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& here);
+// `conda_installs`: conda's packages are no obstacle.
+std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& here,
+                                   bool conda_installs = false);
 // The first twelve lines and the number of the others, in one sentence.
 std::string first_lines(const std::vector<std::string>& lines);
 
@@ -36,8 +38,10 @@ void forget_diversions();
 struct BasePython {
   Subject subject;       // the facts of this machine with that Python
   std::string program;   // the interpreter's own file
-  std::string found_by;  // "--python", "uv python find", "pyenv", "PATH"
+  std::string found_by;  // "--python", "uv python find", "pyenv", "PATH", "CONDA_EXE"
 };
+// The facts of this machine with that Python.
+Result<BasePython> with_facts(const std::string& program, std::string found_by);
 struct PythonWish {
   std::string asked;                  // --python; "": it is looked for
   std::string version;                // of a lock, "3.11.7"; "" for none
@@ -52,14 +56,15 @@ Result<BasePython> find_base_python(const Host& host, const PythonWish& wish);
 bool fits(const Python& python, const PythonWish& wish);
 PythonWish wish_of(const EnvironmentLock& lock);
 
-// The uv or pip that installs: uv where the user has one, unless only pip's settings name an index.
+// The uv or pip that installs: uv where the user has one, unless only pip's settings name an index. `wanted`:
+// "uv" or "pip" alone; "" for either.
 struct EnvInstaller {
   installer::Installer::Kind kind = installer::Installer::Kind::None;
   std::string
       program;      // uv's file; of pip the directory of its package, "" where ensurepip has to install it
   std::string why;  // how it was found
 };
-Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base);
+Result<EnvInstaller> find_env_installer(const Host& host, const Snapshot& base, const std::string& wanted);
 
 // An Error where --offline names a directory that does not exist; "" is no --offline.
 Result<void> check_offline(const Host& host, const std::string& folder);
@@ -124,6 +129,7 @@ struct InstallRequest {
   std::string tools;        // a directory of ours
   int lock = -1;            // its descriptor: the installer holds it too
   bool offline = false;
+  bool into_conda = false;  // what conda has installed counts, and gives way as pip replaces packages
   std::vector<std::string> find_links;  // directories with wheels
   std::chrono::seconds index_deadline{120};
   std::vector<std::string> only_wheels, only_sources;  // packages, where the spec says how each is got
@@ -271,8 +277,9 @@ enum class CreateStage { Refused, Installing, Proving };
 struct CreateRequest {
   std::string folder, lock_file, spec_file;  // one of the last two is ""
   std::string python;                        // "": it is looked for
-  std::string offline;                       // a directory with all wheels; "": the index is asked
-  std::string cache_dir;                     // of hashes
+  std::string installer;  // "uv", "pip", "conda"; "": the one that fits the lock and is there
+  std::string offline;    // a directory with all wheels; "": the index is asked
+  std::string cache_dir;  // of hashes
   std::chrono::seconds index_deadline{120};
   // For a spec: the lock of what the resolver chose, and where it is written.
   std::function<Result<EnvironmentLock>(const Subject&)> make_lock;

@@ -95,8 +95,10 @@ std::vector<std::string> install_words(const InstallRequest& request, const inst
   if (installer.kind == installer::Installer::Kind::Uv)
     argv.insert(argv.end(), {"pip", "install", "--python", installer.environment});
   else
-    argv.insert(argv.end(), {"--disable-pip-version-check", "--no-input", "install", "--ignore-installed",
-                             "--no-compile", "--no-warn-script-location"});
+    argv.insert(argv.end(), {"--disable-pip-version-check", "--no-input", "install", "--no-compile",
+                             "--no-warn-script-location"});
+  if (installer.kind == installer::Installer::Kind::Pip && !request.into_conda)
+    argv.emplace_back("--ignore-installed");
   if (request.offline) argv.emplace_back("--no-index");
   for (const std::string& folder : request.find_links) argv.insert(argv.end(), {"--find-links", folder});
   return argv;
@@ -120,6 +122,7 @@ installer::InstallerCommand locked_install(const InstallRequest& request,
                                            const std::string& requirements, bool only_wheels) {
   std::vector<std::string> argv = install_words(request, installer);
   argv.insert(argv.end(), {"--no-deps", "--require-hashes"});
+  if (request.into_conda) argv.emplace_back("--force-reinstall");  // what pip had installed over conda's
   if (only_wheels) argv.insert(argv.end(), {"--only-binary", ":all:"});
   argv.insert(argv.end(), {"-r", requirements});
   return command_of(std::move(argv));

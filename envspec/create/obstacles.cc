@@ -8,6 +8,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/probes/target/wheel.h"
+#include "envspec/create/conda.h"
 #include "envspec/create/create.h"
 #include "envspec/export/export.h"
 
@@ -36,23 +37,18 @@ std::vector<std::string> wheels_for_others(const EnvironmentLock& lock, const Sn
   return lines;
 }
 
-bool came_from_conda(const EnvironmentLock& lock) {
-  return std::ranges::any_of(lock.conda_packages,
-                             [](const CondaPackage& one) { return one.channel != "pypi"; });
-}
-
 }  // namespace
 
-std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& here) {
+std::vector<std::string> obstacles(const EnvironmentLock& lock, const Snapshot& here, bool conda_installs) {
   std::vector<std::string> lines;
   const std::string machine = processor_of(here), &locked = lock.machine.architecture;
   if (!machine.empty() && !locked.empty() && machine != locked)
     lines.push_back(say("the lock is for {}, and this machine is {}", locked, machine));
   const bool by_conda = came_from_conda(lock);  // one line says it for all of its packages
-  if (by_conda)
+  if (by_conda && !conda_installs)
     lines.push_back(
-        say("conda made the locked environment: `scankit env export conda` writes the file that `conda env "
-            "create` takes"));
+        say("conda made the locked environment, and only conda can make it again: scankit env create "
+            "DIR --installer conda"));
   for (const LockedDistribution& one : lock.distributions)
     if (!one.artifact && !(one.source == "conda" && by_conda))
       lines.push_back(

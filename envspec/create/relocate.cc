@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A venv names its own path: in the first line of programs, in activation scripts and in pyvenv.cfg. All of
-// them are text that an installer wrote. Whatever else contains the path cannot be moved, and is named.
+// them are text that an installer wrote. conda writes its prefix into other files too, and lists them. Whatever
+// else contains the path cannot be moved, and is named.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "builder/fix/distribution.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "envspec/create/conda.h"
 #include "envspec/create/create.h"
 
 namespace scankit::envspec {
@@ -27,17 +29,27 @@ std::string without_part(std::string text, const std::string& part) {
   return text;
 }
 
-// Programs, activation scripts, pyvenv.cfg.
-bool may_be_rewritten(const std::string& path, const std::string& text) {
-  return (path.starts_with("bin/") || path == "pyvenv.cfg") && text.find('\0') == std::string::npos;
-}
-
 class Mover {
  public:
-  explicit Mover(const std::string& root) : root_(root), work_(path_basename(path_dirname(root))) {}
+  explicit Mover(const std::string& root)
+      : root_(root), work_(path_basename(path_dirname(root))), conda_(prefix_files(root)) {}
 
   Result<std::vector<std::string>> all() {
-    SCANKIT_CHECK(remove_byte_code());
+    // conda's own byte code names no prefix, and its records list it.
+    SCANKIT_CHECK(conda_.conda ? Result<void>() : remove_byte_code());
+    SCANKIT_CHECK(every_file());
+    if (!stuck_.empty())
+      return Error{Errc::Unsupported,
+                   message("{} contains the path where it was made, so that the environment cannot be moved",
+                           stuck_[0]),
+                   message("lock a wheel of that package: scankit env lock where it is installed")};
+    SCANKIT_CHECK(correct_records());
+    if (conda_.conda) SCANKIT_CHECK(correct_conda_records(root_, rewritten_));
+    return rewritten_;
+  }
+
+ private:
+  Result<void> every_file() {
     std::error_code code;
     for (auto at = std::filesystem::recursive_directory_iterator(root_, code);
          !code && at != std::filesystem::recursive_directory_iterator(); at.increment(code)) {
@@ -47,17 +59,10 @@ class Mover {
         SCANKIT_CHECK(file(at->path()));
       }
     }
-    if (code) return Error{Errc::Io, message("cannot read {}: {}", root_, code.message()), ""};
-    if (!stuck_.empty())
-      return Error{Errc::Unsupported,
-                   message("{} contains the path where it was made, so that the environment cannot be moved",
-                           stuck_[0]),
-                   message("lock a wheel of that package: scankit env lock where it is installed")};
-    SCANKIT_CHECK(correct_records());
-    return rewritten_;
+    if (!code) return {};
+    return Error{Errc::Io, message("cannot read {}: {}", root_, code.message()), ""};
   }
 
- private:
   // Made again by the first import. It contains the path of its source.
   Result<void> remove_byte_code() const {
     std::vector<std::filesystem::path> folders;
@@ -87,11 +92,31 @@ class Mover {
     return {};
   }
 
+  bool is_binary_of_conda(const std::string& path) const { return conda_.binary.contains(inner(path)); }
+
+  // Programs, activation scripts, pyvenv.cfg. Of conda, what its records list, and every text outside of
+  // site-packages: its history, and what the scripts of its packages write.
+  bool may_be_rewritten(const std::string& path, const std::string& text) const {
+    if (conda_.binary.contains(path)) return true;
+    if (text.find('\0') != std::string::npos) return false;
+    return path.starts_with("bin/") || path == "pyvenv.cfg" || conda_.text.contains(path) ||
+           (conda_.conda && path.find("/site-packages/") == std::string::npos);
+  }
+
+  static Result<void> drop_byte_code(const std::string& path) {
+    std::error_code code;
+    std::filesystem::remove(path, code);
+    if (code) return Error{Errc::Io, message("cannot remove {}: {}", path, code.message()), ""};
+    return {};
+  }
+
   // A new file takes the place of the old one, which may be a second name of a file in the installer's cache.
   Result<void> file(const std::string& path) {
     SCANKIT_TRY(const std::string text, read_whole_file(path, kMostMovedBytes + 1));
     if (text.find(work_) == std::string::npos) return {};
-    const std::string moved = without_part(text, work_ + "/");
+    if (conda_.conda && path.ends_with(".pyc")) return drop_byte_code(path);
+    const std::string moved = is_binary_of_conda(path) ? without_part_in_strings(text, work_ + "/")
+                                                       : without_part(text, work_ + "/");
     if (!may_be_rewritten(inner(path), text) || moved.find(work_) != std::string::npos) {
       stuck_.push_back(inner(path));
       return {};
@@ -137,6 +162,7 @@ class Mover {
 
   const std::string& root_;
   const std::string work_;  // scripts quote a path each in their own way, and none of them quotes this part
+  const CondaPrefixFiles conda_;
   std::vector<std::string> rewritten_, stuck_;
 };
 

@@ -123,6 +123,13 @@ std::vector<std::string> processes_in(const Host& host, const std::string& prefi
 Result<void> check_environment(const Host& host, const Subject& subject, const EnvironmentLock& lock,
                                const SyncRequest& request) {
   const Python& python = subject.snapshot.python.value;
+  if (python.kind == "conda")
+    return Error{
+        Errc::InvalidArgument,
+        message("{} is a conda environment, and only conda may exchange its packages; nothing was changed",
+                python.prefix),
+        message("make a new one from the lock: scankit env create DIR --lock {} --installer conda",
+                shell_quoted(request.lock_file))};
   if (python.kind != "venv" && python.kind != "uv")
     return Error{Errc::InvalidArgument,
                  message("{} is not a virtual environment ({})", python.prefix, python.kind),

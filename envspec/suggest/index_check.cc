@@ -76,7 +76,7 @@ bool is_unreachable(const std::string& said) {
 bool would_build(const std::string& said) { return says_one_of(said, {"building from source is disabled"}); }
 
 // The installer's sentence about what it lacks, in one line of at most some hundred characters.
-std::string reason_in(const std::string& said) {
+std::string reason_of_resolver(const std::string& said) {
   std::string reason;
   for (const std::string_view line : lines_of(said)) {
     const std::string_view text = trimmed(line);
@@ -122,7 +122,7 @@ class SetAsker {
 
   // Of a run that failed: what the resolver says is the index's answer, everything else is none.
   IndexAnswer answer_of(const std::string& said) {
-    if (is_refusal(said)) return {IndexAnswer::State::Refused, reason_in(said), {}};
+    if (is_refusal(said)) return {IndexAnswer::State::Refused, reason_of_resolver(said), {}};
     gone_ = !would_build(said);
     if (!gone_)
       return {
@@ -135,7 +135,7 @@ class SetAsker {
     if (is_unreachable(said))
       return {IndexAnswer::State::NoAnswer, message("the index could not be reached"), {}};
     return {IndexAnswer::State::NoAnswer,
-            message("{} failed: {}", installer::name_of(check_.installer.kind), reason_in(said)),
+            message("{} failed: {}", installer::name_of(check_.installer.kind), reason_of_resolver(said)),
             {}};
   }
 
@@ -214,7 +214,7 @@ class SetAsker {
         if (left().count() <= 0) return out_of_time();
         return IndexAnswer{IndexAnswer::State::NoAnswer,
                            message("whether the index has a source archive of {} {} is not known: {}",
-                                   plan.name, plan.version, reason_in(reply.said)),
+                                   plan.name, plan.version, reason_of_resolver(reply.said)),
                            {}};
       }
       sources_[key] = reply.archive.has_value();

@@ -66,3 +66,21 @@ def create(project):
     project.export("requirements", "requirements.txt").ends(0)
     shutil.rmtree(project.work / "cache", ignore_errors=True)
     return Create(project)
+
+
+@pytest.fixture
+def conda_program(installers):
+    """A real conda. Before any test changes HOME, as `installers`."""
+    from fixtures import shell_or_skip
+    return Path(shell_or_skip("fx_conda")) / "condabin/conda"
+
+
+@pytest.fixture
+def conda(conda_program, bare_project, work, monkeypatch):
+    """A project whose environment is conda's, with alpha from the index and beta from no index; see conda_project.py."""
+    from conda_project import CondaProject
+    conda = CondaProject(bare_project, conda_program, work, monkeypatch)
+    yield conda
+    conda.channel_server.shutdown()
+    conda.channel_server.server_close()
+    shutil.rmtree(work / "pkgs", ignore_errors=True)
