@@ -168,6 +168,20 @@ TEST_F(InstallerOf, CondaChangesWhatCondaInstalledAndPipTheRest) {
   EXPECT_NE(found("torch").instead.find("pixi"), std::string::npos);
 }
 
+TEST_F(InstallerOf, TheCondaOfAShellIsTheOneThatItsFunctionStarts) {
+  EXPECT_EQ(conda_of_shell(host_).program, "");
+  write("path/micromamba", "", 0755);
+  EXPECT_EQ(conda_of_shell(host_).program, at("path/micromamba"));
+  EXPECT_EQ(conda_of_shell(host_).found_by, "PATH");
+  host_.variables["CONDA_EXE"] = at("gone/bin/conda");
+  write("opt/bin/mamba", "", 0755);
+  host_.variables["MAMBA_EXE"] = at("opt/bin/mamba");
+  EXPECT_EQ(conda_of_shell(host_).program, at("opt/bin/mamba"));
+  EXPECT_EQ(conda_of_shell(host_).found_by, "MAMBA_EXE");
+  write("gone/bin/conda", "", 0755);
+  EXPECT_EQ(conda_of_shell(host_).program, at("gone/bin/conda"));
+}
+
 TEST_F(InstallerOf, AManagedPythonIsLeftAloneButMayDownload) {
   python().has_pip = python().externally_managed = true;
   EXPECT_EQ(name_of(found().kind), "none");

@@ -33,7 +33,7 @@ bool nothing_to_check(const Snapshot& snapshot);
 struct Installers {
   bool known = false;     // nobody asked: a stored snapshot of before, an unpacked root
   std::string uv;         // the file that `uv` on PATH is; "" for none
-  std::string conda;      // "conda", "mamba" or "micromamba": the first that is on PATH; "" for none
+  std::string conda;      // "conda", "mamba" or "micromamba", the first on PATH; else $CONDA_EXE; ""
   std::string base_pip;   // the interpreter whose pip (22.3 or newer) serves an environment without one
   std::string ensurepip;  // the standard library's, which Debian keeps in a package of its own; "" for none
   std::string site;       // the folder that an installer writes to

@@ -42,7 +42,8 @@ bool all_of_conda(const std::vector<std::string>& requirements, const Snapshot& 
 // name for the program is then the best guess.
 std::string conda_program(const Snapshot& snapshot) {
   const Installers here = installers_of(snapshot);
-  return here.known ? here.conda : "conda";
+  if (!here.known) return "conda";
+  return here.conda.empty() ? "" : shell_quoted(here.conda);
 }
 
 std::string conda_prefix(const Snapshot& snapshot) {

@@ -81,7 +81,8 @@ void add_export(CLI::App& env, int& exit_status) {
 void add_fetch(CLI::App& env, int& exit_status) {
   const auto options = std::make_shared<EnvFetchOptions>();
   CLI::App* command = env.add_subcommand(
-      "fetch", say("download the wheels of the lock into a directory and check their hashes"));
+      "fetch",
+      say("download the wheels of the lock, and conda's packages, into a directory and check their hashes"));
   note(
       *command,
       {.examples = {"scankit env fetch", "scankit env fetch --out wheels/"}, .statuses = {}, .trailing = {}});

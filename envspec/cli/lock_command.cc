@@ -14,6 +14,7 @@
 #include "doctor/cli/commands.h"
 #include "doctor/report/progress.h"
 #include "envspec/cli/commands.h"
+#include "envspec/create/conda.h"
 #include "envspec/index/index.h"
 #include "envspec/lock/install_metadata.h"
 #include "envspec/lock/lock.h"
@@ -146,6 +147,22 @@ namespace {
 // The largest file that `env fetch` accepts where the lock does not know the size.
 constexpr std::uint64_t kMostBytes = 16ull << 30;
 
+// conda's packages are files like any other; what conda installed for Python is among them.
+EnvironmentLock with_files_of_conda(EnvironmentLock lock) {
+  const std::vector<CondaPackage> packages = packages_of_conda(lock);
+  if (packages.empty()) return lock;
+  std::erase_if(lock.distributions, [](const LockedDistribution& one) { return one.source == "conda"; });
+  for (const CondaPackage& one : packages) {
+    LockedDistribution file{.name = one.name, .version = one.version};
+    if (!one.url.empty() && !one.sha256.empty())
+      file.artifact = {.file = path_basename(one.url), .sha256 = one.sha256, .url = one.url};
+    else
+      file.why_no_artifact = say("conda recorded no URL or no SHA-256 of it");
+    lock.distributions.push_back(std::move(file));
+  }
+  return lock;
+}
+
 // Counts of distributions: already in the directory, downloaded, without a URL.
 struct Fetched {
   unsigned there = 0, brought = 0, nowhere = 0;
@@ -209,7 +226,7 @@ int run_env_fetch(const EnvFetchOptions& options) {
     cli::report_error(lock.error());
     return kExitUsage;
   }
-  const auto count = fetch_all(options, *lock);
+  const auto count = fetch_all(options, with_files_of_conda(*lock));
   if (!count) {
     cli::report_error(count.error());
     const bool usage = count.error().code == Errc::InvalidArgument || count.error().code == Errc::Unsupported;

@@ -112,11 +112,12 @@ Result<void> check_conda_files(const EnvironmentLock& lock, const std::string& f
     if (!why.empty()) missing.push_back(say("{}={}={}: {}", one.name, one.version, one.build, why));
   }
   if (missing.empty()) return {};
-  return Error{Errc::NotFound,
-               message_n(missing.size(), "{} package of conda cannot be installed, and nothing was made: {}",
-                         "{} packages of conda cannot be installed, and nothing was made: {}", missing.size(),
-                         first_lines(missing)),
-               message("copy them there from a package cache of conda: conda config --show pkgs_dirs")};
+  return Error{
+      Errc::NotFound,
+      message_n(missing.size(), "{} package of conda cannot be installed, and nothing was made: {}",
+                "{} packages of conda cannot be installed, and nothing was made: {}", missing.size(),
+                first_lines(missing)),
+      message("where the channels can be reached: scankit env fetch --out {}", shell_quoted(folder))};
 }
 
 std::string conda_python(const VersionRange& range) {

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "envspec/create/conda.h"
+
 namespace scankit::envspec {
 namespace {
 
@@ -70,12 +72,81 @@ TEST_F(CreateTest, AProgramThatSpellsThePathInAnotherWayIsReported) {
   EXPECT_EQ(rewritten.error().message.english().find("bin/tool"), 0u) << rewritten.error().message;
 }
 
+// As conda writes its prefix: the list of a library's strings keeps its places.
+TEST_F(CreateTest, WhatCondaPutItsPrefixIntoIsMoved) {
+  const std::string made = at("aside.x7/env"), moved = at("env");
+  const auto entry = [](const std::string& path, const std::string& mode) {
+    return R"({"_path": ")" + path + R"(", "prefix_placeholder": "/p", "file_mode": ")" + mode +
+           R"(", "sha256_in_prefix": "old"})";
+  };
+  put(made + "/conda-meta/python-3.11.7-0.json", R"({"name": "python", "version": "3.11.7"})");
+  put(made + "/conda-meta/demo-1-0.json", R"({"name": "demo", "paths_data": {"paths": [)" +
+                                              entry("lib/libdemo.so", "binary") + ", " +
+                                              entry("site-packages/demo.py", "text") + "]}}");
+  put(made + "/conda-meta/history", "# cmd: conda create --prefix " + made + "\n");
+  using namespace std::string_literals;
+  put(made + "/lib/libdemo.so", "\0a="s + made + "/x:" + made + "\0next\0"s);
+  put(made + "/lib/python3.11/site-packages/demo.py", "where = '" + made + "'\n");
+  const auto rewritten = relocate(made);
+  ASSERT_TRUE(rewritten) << rewritten.error().message;
+  const std::string cut(2 * std::string("aside.x7/").size(), '\0');
+  EXPECT_EQ(text_of(made + "/lib/libdemo.so"), "\0a="s + moved + "/x:" + moved + cut + "\0next\0"s);
+  EXPECT_EQ(text_of(made + "/lib/python3.11/site-packages/demo.py"), "where = '" + moved + "'\n");
+  EXPECT_EQ(text_of(made + "/conda-meta/history"), "# cmd: conda create --prefix " + moved + "\n");
+  const std::string record = text_of(made + "/conda-meta/demo-1-0.json");
+  EXPECT_EQ(record.find("\"old\""), std::string::npos) << record;
+}
+
+// pip compiled it here: conda lists no such file, and nothing knows where its strings end.
+TEST_F(CreateTest, ALibraryThatCondaDoesNotListIsReported) {
+  using namespace std::string_literals;
+  const std::string made = at("aside.x7/env"), file = "lib/python3.11/site-packages/local.so";
+  put(made + "/conda-meta/python-3.11.7-0.json", R"({"name": "python", "version": "3.11.7"})");
+  put(made + "/" + file, "\0"s + made + "\0"s);
+  const auto rewritten = relocate(made);
+  ASSERT_FALSE(rewritten);
+  EXPECT_EQ(rewritten.error().message.english().find(file), 0u) << rewritten.error().message;
+}
+
+TEST(Conda, IsRecognisedByItsVersion) {
+  using Kind = CondaProgram::Kind;
+  const auto version = [](const char* printed, Kind kind) {
+    const auto found = conda_of_version(printed);
+    return found && found->kind == kind ? found->version : "(none)";
+  };
+  EXPECT_EQ(version("conda 24.7.1\n", Kind::Conda), "24.7.1");
+  EXPECT_EQ(version("mamba 1.5.8\nconda 24.3.0\n", Kind::Conda), "24.3.0");
+  EXPECT_EQ(version("2.0.5\n", Kind::Libmamba), "2.0.5");
+  EXPECT_EQ(conda_of_version("conda 4.6.14").error().code, Errc::Unsupported);
+  EXPECT_FALSE(conda_of_version("usage: conda"));
+}
+
+TEST(Conda, GetsARangeInItsOwnWords) {
+  const auto words = [](const char* range) { return conda_python(VersionRange::parse(range).value()); };
+  EXPECT_EQ(words("==3.11.*, !=3.11.2"), "python 3.11.*,!=3.11.2");
+  EXPECT_EQ(words(">=3.10,<3.13"), "python >=3.10,<3.13");
+  EXPECT_EQ(words("==3.11.7"), "python ==3.11.7");
+  EXPECT_EQ(conda_python({}), "python");
+}
+
+TEST(Conda, InstallsFilesByUrlOrFromADirectory) {
+  EnvironmentLock lock;
+  lock.conda_packages = {
+      {.name = "a", .channel = "c", .url = "https://h.example/c/noarch/a-1-0.conda", .md5 = "12"},
+      {.name = "b", .channel = "pypi"}};
+  EXPECT_EQ(explicit_file(lock, ""), "@EXPLICIT\nhttps://h.example/c/noarch/a-1-0.conda#12\n");
+  EXPECT_EQ(explicit_file(lock, "/f"), "@EXPLICIT\nfile:///f/a-1-0.conda#12\n");
+  lock.conda_packages[0].url = "";
+  EXPECT_EQ(explicit_file(lock, ""), "");  // of a private channel: looked for by name
+}
+
 TEST_F(CreateTest, APackageWithoutAFileIsRefused) {
   EnvironmentLock lock;
   lock.distributions.push_back({"alpha", "1.0", "conda", "conda", {}, ""});
   EXPECT_EQ(obstacles(lock, {}), std::vector<std::string>{"alpha==1.0: the lock has no file for it"});
   lock.conda_packages.push_back({.name = "alpha", .channel = "main"});
   EXPECT_EQ(obstacles(lock, {}).size(), 1u);  // one line for all of conda's
+  EXPECT_TRUE(obstacles(lock, {}, true).empty());
 }
 
 TEST_F(CreateTest, ALongListEndsWithItsRest) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the end-to-end suite's fixtures (doctor/tests/e2e/suite.py), and adds what specs and locks are tested with."""
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -70,8 +71,10 @@ def create(project):
 
 @pytest.fixture
 def conda_program(installers):
-    """A real conda. Before any test changes HOME, as `installers`."""
+    """A real conda: the one that SCANKIT_TEST_CONDA names, or one from the index. Before any test changes HOME, as `installers`."""
     from fixtures import shell_or_skip
+    if os.environ.get("SCANKIT_TEST_CONDA"):
+        return Path(os.environ["SCANKIT_TEST_CONDA"])
     return Path(shell_or_skip("fx_conda")) / "condabin/conda"
 
 

@@ -120,10 +120,8 @@ def test_lock_of_a_venv(conda):
 def test_offline(conda):
     """conda's packages and the wheels from one directory, with neither channel nor index."""
     project = conda.project
-    Path("files").mkdir()
-    for package in conda.work.glob("channel/*/*.tar.bz2"):
-        shutil.copy(package, "files")
-    shutil.copy(project.index.alpha, "files")
+    project.env("fetch", "--out", "files").ends(4, "not downloaded: beta==2.0: ").has_line(r"^5 downloaded, 0 already there, 1 without")
+    assert {path.name for path in Path("files").iterdir()} >= {"zeta-1.0-0.tar.bz2", "native-1.0-0.tar.bz2", "alpha-1.0-py3-none-any.whl"}
     project.index.stop()
     conda.channel_server.shutdown()
     shutil.rmtree(conda.work / "pkgs")

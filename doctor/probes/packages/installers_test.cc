@@ -32,6 +32,16 @@ TEST_F(ProbeInstallers, AreThoseThatRunFromThisPath) {
   EXPECT_EQ(probed().conda, "conda");
 }
 
+TEST_F(ProbeInstallers, FindTheCondaOfAShellFunction) {
+  make_venv("venv", install("base"));
+  host_.variables["MAMBA_EXE"] = at("root/bin/micromamba");
+  EXPECT_EQ(probed().conda, "");
+  program("root/bin/micromamba");
+  EXPECT_EQ(probed().conda, at("root/bin/micromamba"));
+  program("path/mamba");
+  EXPECT_EQ(probed().conda, "mamba");
+}
+
 TEST_F(ProbeInstallers, TakeThePipOfTheBaseFrom22_3On) {
   const std::string python = install("base");
   make_venv("venv", python);
