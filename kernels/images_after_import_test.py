@@ -172,7 +172,7 @@ class Images(unittest.TestCase):
 
 
 class FreeThreaded(unittest.TestCase):
-    """A Python that calls itself free-threaded: a preloaded Py_GetVersion in place of one that is."""
+    """A Python that calls itself free-threaded, with the objects of another: a preloaded Py_GetVersion."""
 
     def test_is_refused_at_import(self):
         folder = tempfile.mkdtemp()
@@ -183,7 +183,7 @@ class FreeThreaded(unittest.TestCase):
         run = subprocess.run([sys.executable, "-S", "-c", CHILD, work], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, universal_newlines=True, env={**os.environ, "LD_PRELOAD": folder + "/version.so"})
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("does not support free-threaded Python; use a Python build with the GIL", run.stderr)
+        self.assertIn("are laid out in another way; use a Python build with the GIL", run.stderr)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ std::optional<compile::BuiltModule> shipped_module(const FixContext& context,
   if (request.flavor != compile::Flavor::Universal) return std::nullopt;
   auto ready = module::prebuilt_module(module::prebuilt_folder(), module, request.targets,
                                        context.report.snapshot.gpus);
+  if (ready && *ready) (*ready)->file = fix::module_file(module.name, context.report.snapshot.python.value);
   if (ready) return *std::move(ready);
   tell(tr(ready.error().message));
   return std::nullopt;

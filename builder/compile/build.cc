@@ -161,7 +161,7 @@ Result<BuiltModule> build_module(const Host& host, const Snapshot& snapshot, con
   const Compilers compilers(toolchain);
   BuiltModule built;
   built.module = request.module->name;
-  built.file = fix::module_file(built.module);
+  built.file = fix::module_file(built.module, snapshot.python.value);
   built.notes = toolchain.choice.notes;
   built.targets = toolchain.choice.targets;
   built.compiler = toolchain.said();

@@ -97,23 +97,31 @@ std::string record_line(const InstalledFile& file) {
 }
 
 std::string module_file(const std::string& module) { return module + ".abi3.so"; }
+std::string module_file(const std::string& module, const Python& python) {
+  return python.free_threaded && !python.extension_suffixes.empty()
+             ? module + python.extension_suffixes.front()
+             : module_file(module);
+}
 std::string distribution_stem(const std::string& module) { return "scankit_" + module; }
 std::string dist_info_name(const std::string& module) {
   return distribution_stem(module) + "-" + kToolVersion + ".dist-info";
 }
 
-// ".cpython-311-x86_64-linux-gnu.so" -> "311"; "" for the universal flavor.
+// "314t" of ".cpython-314t-x86_64-linux-gnu.so"; "" of ".abi3.so".
 static std::string python_of(const compile::BuiltModule& built) {
   constexpr std::string_view kBefore = ".cpython-";
   const auto at = built.file.find(kBefore);
-  if (built.flavor == compile::Flavor::Universal || at == std::string::npos) return "";
+  if (at == std::string::npos) return "";
   const std::string rest = built.file.substr(at + kBefore.size());
-  return rest.substr(0, rest.find_first_not_of("0123456789"));
+  return rest.substr(0, rest.find('-'));
 }
 
 std::string wheel_tag(const compile::BuiltModule& built) {
-  const std::string python = python_of(built);
-  return (python.empty() ? "cp38-abi3-manylinux_2_17_" : "cp" + python + "-cp" + python + "-linux_") +
+  const std::string abi = python_of(built);
+  const std::string series = abi.substr(0, abi.find_first_not_of("0123456789"));
+  const std::string_view platform =
+      built.flavor == compile::Flavor::Universal ? "-manylinux_2_17_" : "-linux_";
+  return (abi.empty() ? "cp38-abi3" : "cp" + series + "-cp" + abi) + std::string(platform) +
          std::string(kMachine);
 }
 

@@ -10,7 +10,10 @@ namespace scankit::fix {
 
 // A module as an installed distribution, so that pip lists and uninstalls it (packaging.python.org,
 // "Recording installed projects" and the wheel format). Each module is a distribution of its own.
-std::string module_file(const std::string& module);        // selective_scan_cuda.abi3.so
+std::string module_file(const std::string& module);  // selective_scan_cuda.abi3.so
+// The same for one Python: a free-threaded one looks at no .abi3.so, and has the same bytes under its own
+// suffix, selective_scan_cuda.cpython-314t-x86_64-linux-gnu.so.
+std::string module_file(const std::string& module, const Python& python);
 std::string distribution_stem(const std::string& module);  // scankit_selective_scan_cuda
 std::string dist_info_name(const std::string& module);     // scankit_selective_scan_cuda-VERSION.dist-info
 
@@ -19,7 +22,8 @@ struct InstalledFile {
   std::string bytes;
 };
 // "cp38-abi3-manylinux_2_17_x86_64" for the universal flavor, or for the processor that scankit is built for.
-// A torch flavor's tag names its own Python and no glibc: "cp311-cp311-linux_x86_64".
+// For a free-threaded Python, "cp314-cp314t-manylinux_2_17_x86_64". A torch flavor's tag names its own Python and
+// no glibc: "cp311-cp311-linux_x86_64".
 std::string wheel_tag(const compile::BuiltModule& built);
 // Its line of RECORD, with the hash.
 std::string record_line(const InstalledFile& file);

@@ -40,7 +40,7 @@ Error not_ours_to_do(Message why = "") { return {Errc::Unsupported, std::move(wh
 
 std::string module_file_of(const Snapshot& snapshot, const std::string& module, compile::Flavor flavor) {
   const auto& suffixes = snapshot.python.value.extension_suffixes;
-  return flavor == compile::Flavor::Universal || suffixes.empty() ? module_file(module)
+  return flavor == compile::Flavor::Universal || suffixes.empty() ? module_file(module, snapshot.python.value)
                                                                   : module + suffixes.front();
 }
 

@@ -42,7 +42,7 @@ bool is_home(const std::string& module, const std::string& package) {
 }
 
 // Whether scankit's universal module works in this environment: every CPython from 3.8 and every torch from 1.13
-// on x86_64 and aarch64, each by the scankit of that processor, but not a free-threaded CPython. Versions that are
+// on x86_64 and aarch64, each by the scankit of that processor, free-threaded or not. Versions that are
 // not known do not count against it.
 bool bundled_module_serves(const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
@@ -51,8 +51,8 @@ bool bundled_module_serves(const Snapshot& snapshot) {
   const auto at_least = [](const std::optional<Version>& v, const char* floor) {
     return !v || *v >= *Version::parse(floor);
   };
-  return python.implementation == "cpython" && !python.free_threaded &&
-         at_least(version, knowledge::kOldestPython) && at_least(torch, knowledge::kOldestTorch) &&
+  return python.implementation == "cpython" && at_least(version, knowledge::kOldestPython) &&
+         at_least(torch, knowledge::kOldestTorch) &&
          (interpreter_machine(snapshot) == "x86_64" || interpreter_machine(snapshot) == "aarch64");
 }
 

@@ -41,9 +41,11 @@ bool abi_fits(const Python& python, const Version& version, const Series& made_f
   const bool exact = made_for.major == version.part(0) && made_for.minor == version.part(1);
   if (abi == "none") return exact;
   // "none" needs exactly this series, because the tag's Python part is specific.
-  if (abi ==
-      "abi3")  // the stable ABI of that release and all newer ones; free-threaded builds have none of it
-    return made_for.major == 3 && made_for.minor <= version.part(1) && !python.free_threaded;
+  // The stable ABI of that release and all newer ones. Free-threaded builds have one of their own from 3.15 on
+  // (PEP 803); an installer takes it there only, although a 3.15 with the GIL would import the file.
+  const bool new_enough = made_for.major == 3 && made_for.minor <= version.part(1);
+  if (abi == "abi3") return new_enough && !python.free_threaded;
+  if (abi == "abi3t") return new_enough && python.free_threaded && version.part(1) >= 15;
   // CPython before 3.8 marks its ABI with "m" (pymalloc).
   std::string own = "cp" + std::to_string(version.part(0)) + std::to_string(version.part(1));
   if (python.free_threaded) own += "t";

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "kernels/common/cpu.h"
@@ -11,7 +12,22 @@
 // Importing a module: which interpreters and which torch it refuses, and the functions that
 // every module offers.
 namespace scankit {
+
+bool free_threaded = false;
+
 namespace {
+
+// Guards what an import writes into static memory: two interpreters may import at once. No Python code runs
+// under it.
+pthread_mutex_t importing = PTHREAD_MUTEX_INITIALIZER;
+
+class ImportLock {
+ public:
+  ImportLock() { pthread_mutex_lock(&importing); }
+  ~ImportLock() { pthread_mutex_unlock(&importing); }
+  ImportLock(const ImportLock&) = delete;
+  ImportLock& operator=(const ImportLock&) = delete;
+};
 
 // torch's objects and the state of the devices are in static memory, so that only one interpreter of
 // a process can use the module. The address of sys.modules identifies an interpreter; the ABI of 3.8
@@ -20,6 +36,7 @@ bool first_interpreter() {
   static const void* first = nullptr;
   // One an interpreter; the ABI of 3.8 has no other name for them.
   const void* mine = PyImport_GetModuleDict();
+  const ImportLock lock;
   if (!first) first = mine;
   return first == mine;
 }
@@ -57,14 +74,81 @@ int execute(PyObject* module) {
     return -1;
   }
   if (!fits_torch()) return -1;
-  if (module_file().descriptor == -1) {
-    remember_module_file();
-    device::device_register(module_file().descriptor, kModule.kernels, kModule.kernel_count);
-  }
+  remember_module_file();
   return PyModule_AddStringConstant(module, "__version__", SCANKIT_VERSION);
 }
 
-PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(execute)}, {0, nullptr}};
+// Slots that came later than the ABI of 3.8 (Include/moduleobject.h). An older Python refuses to import a
+// module with one that it does not know.
+constexpr int kMultipleInterpreters = 3, kGil = 4;    // from 3.12, from 3.13 on
+void* const kNotSupported = nullptr;                  // Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
+void* const kNotUsed = reinterpret_cast<void*>(1ul);  // Py_MOD_GIL_NOT_USED
+
+PyModuleDef_Slot slots[4] = {{Py_mod_exec, reinterpret_cast<void*>(execute)}};
+
+// 14 of "3.14.2 (main, ...". Not strtol(): see thread_limit().
+int minor_of(const char* version) {
+  int minor = 0;
+  const char* point = strchr(version, '.');
+  for (const char* at = point ? point + 1 : ""; *at >= '0' && *at <= '9' && minor < 1000; ++at)
+    minor = minor * 10 + (*at - '0');
+  return minor;
+}
+
+void choose_slots(int minor) {
+  PyModuleDef_Slot* next = slots + 1;
+  if (minor >= 12) *next++ = {kMultipleInterpreters, kNotSupported};
+  if (minor >= 13) *next++ = {kGil, kNotUsed};
+  *next = {0, nullptr};
+}
+
+// PyModuleDef as a free-threaded Python has it.
+struct FreeThreadedDefinition {
+  FreeThreadedHead head;
+  PyObject* (*init)();
+  Py_ssize_t index;
+  PyObject* copy;
+  const char *name, *documentation;
+  Py_ssize_t size;
+  PyMethodDef* methods;
+  PyModuleDef_Slot* slots;
+  traverseproc traverse;
+  inquiry clear;
+  freefunc free;
+};
+
+bool has_size(PyTypeObject* type, size_t bytes) {
+  PyObject* size = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__basicsize__");
+  const size_t number = size ? PyLong_AsSize_t(size) : 0;
+  Py_DecRef(size);
+  PyErr_Clear();
+  return number == bytes;
+}
+
+// Null, with an error set, where the objects of this Python are laid out in a way that this file does not know.
+PyObject* init_free_threaded(const PyModuleDef& definition) {
+  if (!has_size(&PyBaseObject_Type, sizeof(FreeThreadedHead)) ||
+      !has_size(&PyModuleDef_Type, sizeof(FreeThreadedDefinition))) {
+    PyErr_Format(
+        PyExc_ImportError,
+        "this %s supports free-threaded Python from 3.13 on, and the objects of this one (%.80s) are "
+        "laid out in another way; use a Python build with the GIL",
+        kModule.name, Py_GetVersion());
+    return nullptr;
+  }
+  static FreeThreadedDefinition ours = {};
+  {
+    const ImportLock lock;
+    free_threaded = true;
+    if (!ours.name) {
+      ours.name = definition.m_name;
+      ours.documentation = definition.m_doc;
+      ours.methods = definition.m_methods;
+      ours.slots = slots;
+    }
+  }
+  return PyModuleDef_Init(reinterpret_cast<PyModuleDef*>(&ours));
+}
 
 }  // namespace
 
@@ -84,15 +168,13 @@ PyMethodDef warm_method() {
 }
 
 PyObject* init_module(PyModuleDef* definition) {
-  // Objects have another layout in a free-threaded Python, so that nothing of this file may be used, not
-  // even its PyModuleDef.
-  if (strstr(Py_GetVersion(), "free-threading")) {
-    PyErr_Format(PyExc_ImportError,
-                 "this %s does not support free-threaded Python; use a Python build with the GIL",
-                 kModule.name);
-    return nullptr;
+  const char* version = Py_GetVersion();  // "3.14.2 free-threading build (main, ...) [GCC 14.2.0]"
+  {
+    const ImportLock lock;
+    if (!definition->m_slots) choose_slots(minor_of(version));
+    definition->m_slots = slots;
   }
-  definition->m_slots = slots;
+  if (strstr(version, "free-threading")) return init_free_threaded(*definition);
   return PyModuleDef_Init(definition);
 }
 
@@ -160,10 +242,13 @@ const ModuleFile& module_file() { return file; }
 
 // dladdr() names the file that was really loaded, by an address inside of it.
 void remember_module_file() {
+  const ImportLock lock;
   Dl_info where;
+  if (file.descriptor != -1) return;
   if (dladdr(reinterpret_cast<const void*>(&remember_module_file), &where) == 0 || !where.dli_fname) return;
   file.path = where.dli_fname;
   file.descriptor = open(file.path, O_RDONLY | O_CLOEXEC);
+  device::device_register(file.descriptor, kModule.kernels, kModule.kernel_count);
 }
 
 PyObject* scankit_info(PyObject*, PyObject*) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/binding/module.h"
 #include "kernels/binding/tensor.h"
+#include "kernels/common/threads.h"
 
 // Two ways to read a tensor: torch's DLPack exchange API (2.10 and newer), one call for everything, or
 // Python attributes and methods, one call for each fact. Both are followed by checks that torch's own
@@ -44,8 +45,7 @@ bool read_through_dlpack(const Call& call, Tensor* t) {
 
 // A tuple of integers; -1 on an error.
 int read_sizes(PyObject* tuple, Index* to) {
-  if (!tuple || !PyTuple_Check(tuple)) return -1;
-  const Py_ssize_t count = PyTuple_Size(tuple);
+  const Py_ssize_t count = tuple ? PyTuple_Size(tuple) : -1;  // -1, with an error set, of another type
   for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i) {
     to[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
     if (to[i] == -1 && PyErr_Occurred()) return -1;
@@ -71,11 +71,11 @@ Element element_of(const Torch& torch, PyObject* dtype) {
 // Remembers the dispatch keys of the last CUDA tensor: a tensor with the same keys is on CUDA, too,
 // without asking torch.
 bool is_on_cuda(const Torch& torch, PyObject* object, bool exact) {
-  static uint64_t known = 0;  // the GIL guards it
+  static uint64_t known = 0;  // atomic
   const uint64_t keys = exact ? dispatch_keys(torch, object) : 0;
-  if (keys != 0 && keys == known) return true;
+  if (keys != 0 && keys == __atomic_load_n(&known, __ATOMIC_RELAXED)) return true;
   const bool on_cuda = is_true(Ref(PyObject_GetAttr(object, torch.names[kIsCuda])).get());
-  if (on_cuda) known = keys;
+  if (on_cuda) __atomic_store_n(&known, keys, __ATOMIC_RELAXED);
   return on_cuda;
 }
 
@@ -136,7 +136,7 @@ bool read_tensor(const Call& call, const char* name, PyObject* object, Tensor* t
   const Torch& torch = *call.torch;
   tensor->object = object;
   tensor->name = name;
-  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  const PyObject* type = type_of(object);
   const bool exact = type == torch.tensor_type || type == torch.parameter_type;
   if (!exact) {
     const int is_tensor = PyObject_IsInstance(object, torch.tensor_type);
@@ -190,19 +190,22 @@ Ref size_tuple(const Index* sizes, int count) {
 
 // Tuples (sizes, strides, dtype) for torch's functions. A model asks for the same few again and again, and
 // making them takes a third of the time of an allocation. A direct-mapped cache: each layout has one slot,
-// given by its hash, and replaces what was there.
+// given by its hash, and replaces what was there. Who finds the cache in use by another thread makes its own.
 class LayoutTuples {
  public:
   Ref find(const Layout& layout, PyObject* dtype) {
     Entry& entry = entries_[place_of(layout, dtype)];
-    if (is(entry, layout, dtype)) return Ref::to(entry.tuple);
+    if (const TryLock lock(&in_use_); lock && is(entry, layout, dtype)) return Ref::to(entry.tuple);
     Ref sizes = size_tuple(layout.shape, layout.dims), strides = size_tuple(layout.strides, layout.dims);
     Ref tuple(PyTuple_New(3));
     if (!sizes || !strides || !tuple || PyTuple_SetItem(tuple.get(), 0, sizes.release()) != 0 ||
         PyTuple_SetItem(tuple.get(), 1, strides.release()) != 0 ||
         PyTuple_SetItem(tuple.get(), 2, Ref::to(dtype).release()) != 0)
       return Ref();
-    Ref old(entry.tuple);
+    Ref old;  // dropped after the lock: that is Python's code
+    const TryLock lock(&in_use_);
+    if (!lock) return tuple;
+    old = Ref(entry.tuple);
     entry.tuple = Ref::to(tuple.get()).release();
     entry.dtype = dtype;
     entry.dims = layout.dims;
@@ -235,6 +238,7 @@ class LayoutTuples {
   }
 
   Entry entries_[kEntries] = {};
+  int in_use_ = 0;  // TryLock's
 };
 
 // The keyword arguments dtype and device of torch.empty_strided.
@@ -270,7 +274,7 @@ bool take_new(const Call& call, const char* name, const Tensor& beside, Element 
               Ref object, Output* output) {
   if (!object) return false;
   Tensor& t = output->tensor;
-  if (reinterpret_cast<PyObject*>(Py_TYPE(object.get())) != call.torch->tensor_type)
+  if (type_of(object.get()) != call.torch->tensor_type)
     return take(call, name, static_cast<Ref&&>(object), output);
   if (!read_place(call, beside, object.get(), &t.data, &t.device)) return false;
   output->object = static_cast<Ref&&>(object);
@@ -307,7 +311,7 @@ bool allocate_like(const Call& call, const char* name, const Tensor& like, Outpu
 
 bool allocate_strided(const Call& call, const char* name, const Tensor& beside, Element element,
                       const Layout& layout, Output* output) {
-  static LayoutTuples known;  // the GIL guards it
+  static LayoutTuples known;
   PyObject* dtype = dtype_object(*call.torch, element);
   const Ref all = known.find(layout, dtype);
   if (!all) return false;

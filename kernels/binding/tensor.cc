@@ -62,7 +62,7 @@ bool refuse_as(PyObject* type, const Call& call, const char* format, ...) {
 // set is replaced.
 bool refuse_kind(const Call& call, const Tensor& t) {
   PyErr_Clear();
-  Ref type(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(t.object))));
+  Ref type(PyObject_Repr(type_of(t.object)));
   Ref bytes(type ? PyUnicode_AsUTF8String(type.get()) : nullptr);
   PyErr_Clear();
   return refuse(

@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "kernels/binding/tensor.h"
+#include "kernels/common/threads.h"
 
 // Finds two bits in torch's own object by experiment, as tensor.h explains: it makes tensors that are
 // known to be conjugated, negated, both or neither, and looks for the bits that follow that pattern in all
@@ -23,7 +24,7 @@ struct LazyBits {
 };
 
 constexpr int kMostTries = 3;
-LazyBits g_bits;  // the GIL guards it
+FoundOnce<LazyBits> g_bits;
 
 // A tensor with the address of torch's own object (c10::TensorImpl) and what is known about it.
 struct Sample {
@@ -71,7 +72,7 @@ bool make_samples(PyObject* torch, PyObject* tensor_type, Sample* samples) {
     s.negated = pattern(i, 0), s.conjugated = pattern(i, 1);
     if (base) s.object = make_view(torch, base.get(), s.negated, s.conjugated);
     // A mode of torch's may have made something else of it.
-    if (!s.object || reinterpret_cast<PyObject*>(Py_TYPE(s.object.get())) != tensor_type) return false;
+    if (!s.object || type_of(s.object.get()) != tensor_type) return false;
     s.impl = impl_of(s.object.get());
     if (!s.impl) return false;
   }
@@ -135,27 +136,35 @@ LazyBits find_lazy_bits(PyObject* tensor_type) {
 
 }  // namespace
 
-bool lazy_bits_are_known() { return g_bits.mask != 0; }
+// Null: not found. Each of the first calls may search, since a mode of torch's can be in the way of one.
+static const LazyBits* lazy_bits(const Torch& torch) {
+  static int tries = 0;  // atomic
+  if (const LazyBits* known = g_bits.get()) return known;
+  if (__atomic_load_n(&tries, __ATOMIC_RELAXED) >= kMostTries ||
+      __atomic_fetch_add(&tries, 1, __ATOMIC_RELAXED) >= kMostTries)
+    return nullptr;
+  const LazyBits found = find_lazy_bits(torch.tensor_type);
+  return found.mask != 0 ? g_bits.keep(found) : nullptr;
+}
+
+bool lazy_bits_are_known() { return g_bits.get() != nullptr; }
 
 bool may_be_lazy(const Torch& torch, const PyObject* object) {
+  const LazyBits* bits = lazy_bits(torch);
   const uint64_t keys = dispatch_keys(torch, object);
-  return keys == 0 || (keys & g_bits.mask) != 0;
+  return !bits || keys == 0 || (keys & bits->mask) != 0;
 }
 
 const void* torch_object(const Torch& torch, const PyObject* object) {
-  static int tries = 0;  // a mode of torch's may be in the way of the first
-  if (g_bits.mask == 0) {
-    if (tries >= kMostTries) return nullptr;
-    ++tries;
-    g_bits = find_lazy_bits(torch.tensor_type);
-    if (g_bits.mask == 0) return nullptr;
-  }
-  return reinterpret_cast<const void*>(word_at(object, g_bits.pointer_at));
+  const LazyBits* bits = lazy_bits(torch);
+  return bits ? reinterpret_cast<const void*>(word_at(object, bits->pointer_at)) : nullptr;
 }
 
 uint64_t dispatch_keys(const Torch& torch, const PyObject* object) {
-  const void* impl = torch_object(torch, object);
-  return impl ? word_at(impl, g_bits.keys_at) : 0;
+  const LazyBits* bits = lazy_bits(torch);
+  if (!bits) return 0;
+  const void* impl = reinterpret_cast<const void*>(word_at(object, bits->pointer_at));
+  return impl ? word_at(impl, bits->keys_at) : 0;
 }
 
 // Finds three numbers in torch's objects by experiment, as tensor.h explains: as above it
@@ -172,7 +181,7 @@ struct Places {
   size_t size_at = 0;                    // in the storage
   bool known = false;
 };
-Places g_places;  // the GIL guards it
+FoundOnce<Places> g_places;
 
 // A tensor with the numbers that torch says about it.
 struct View {
@@ -210,7 +219,7 @@ bool make_views(const Torch& torch, View* views) {
     View& v = views[i];
     if (base) v.object = Ref(PyObject_CallMethod(base.get(), "as_strided", "(i)(i)i", 3 + i % 5, 1, offset));
     // A mode of torch's may have made something else of it.
-    if (!v.object || reinterpret_cast<PyObject*>(Py_TYPE(v.object.get())) != torch.tensor_type) return false;
+    if (!v.object || type_of(v.object.get()) != torch.tensor_type) return false;
     v.storage = call_method(torch, v.object.get(), kStorage);
     if (!v.storage) return false;
     v.tensor = torch_object(torch, v.object.get());
@@ -255,20 +264,25 @@ Places find_places(const Torch& torch) {
 
 }  // namespace
 
+static const Places* known_places(const Torch& torch) {
+  static int tries = 0;  // atomic
+  if (const Places* known = g_places.get()) return known;
+  if (!torch.names[kStorage] || __atomic_load_n(&tries, __ATOMIC_RELAXED) >= kMostTries ||
+      __atomic_fetch_add(&tries, 1, __ATOMIC_RELAXED) >= kMostTries)
+    return nullptr;
+  const Places found = find_places(torch);
+  return found.known ? g_places.keep(found) : nullptr;
+}
+
 bool read_storage_size(const Torch& torch, const PyObject* object, Index* offset, Index* bytes) {
-  static int tries = 0;
-  if (!g_places.known) {
-    if (tries >= kMostTries || !torch.names[kStorage]) return false;
-    ++tries;
-    g_places = find_places(torch);
-    if (!g_places.known) return false;
-  }
+  const Places* places = known_places(torch);
+  if (!places) return false;
   const void* tensor = torch_object(torch, object);
   const auto* storage =
-      tensor ? reinterpret_cast<const void*>(load_word(tensor, g_places.storage_at)) : nullptr;
+      tensor ? reinterpret_cast<const void*>(load_word(tensor, places->storage_at)) : nullptr;
   if (!storage) return false;
-  *offset = static_cast<Index>(load_word(tensor, g_places.offset_at));
-  *bytes = static_cast<Index>(load_word(storage, g_places.size_at));
+  *offset = static_cast<Index>(load_word(tensor, places->offset_at));
+  *bytes = static_cast<Index>(load_word(storage, places->size_at));
   return *offset >= 0 && *bytes >= 0;  // negative: a symbolic size
 }
 

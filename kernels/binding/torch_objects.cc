@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "kernels/common/threads.h"
+
 // Looks up the objects and functions of the installed torch once, and calls its C functions with as
 // little overhead as the stable ABI allows. What a release does not have stays null, and callers
 // take another way.
@@ -33,7 +35,7 @@ const dlpack::ExchangeApi* find_exchange_api(PyObject* c_module, PyObject* tenso
 // PyCFunction_GetFunction() and these calling conventions belong to the stable ABI; that of
 // METH_FASTCALL does not.
 DirectCall direct_call(PyObject* function) {
-  if (!function || !PyCFunction_Check(function)) return {};
+  if (!function || !is_c_function(function)) return {};
   const int flags = PyCFunction_GetFlags(function);
   const bool known = flags == METH_NOARGS || flags == METH_VARARGS || flags == (METH_VARARGS | METH_KEYWORDS);
   return known ? DirectCall{PyCFunction_GetFunction(function), flags} : DirectCall{};
@@ -65,11 +67,9 @@ struct Wanted {
 // PyObject_VectorcallMethod() exists in every Python since 3.9 and belongs to the stable ABI since 3.12.
 // It is looked up by name: an undefined symbol, even a weak one, would mean that the file does not keep to
 // the ABI of 3.8 (abi3audit). Null in 3.8.
-PyObject* (*g_vectorcall_method)(PyObject*, PyObject* const*, size_t, PyObject*) = nullptr;
-
-void find_newer_python_functions() {
+void find_newer_python_functions(Torch* found) {
   void* address = dlsym(RTLD_DEFAULT, "PyObject_VectorcallMethod");
-  memcpy(&g_vectorcall_method, &address, sizeof address);
+  memcpy(&found->vectorcall_method, &address, sizeof address);
 }
 
 // False, with a Python error set, if something is missing that every supported torch has. Everything
@@ -115,12 +115,12 @@ bool find_all(PyObject* torch, Torch* found) {
 }  // namespace
 
 Ref call_method(const Torch& torch, PyObject* object, Name name) {
-  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  const PyObject* type = type_of(object);
   const DirectCall& direct = torch.methods[name];
   // A subclass may have a method of its own.
   if (direct.flags && (type == torch.tensor_type || type == torch.parameter_type))
     return call_direct(direct, object, direct.flags == METH_NOARGS ? nullptr : torch.nothing);
-  if (g_vectorcall_method) return Ref(g_vectorcall_method(torch.names[name], &object, 1, nullptr));
+  if (torch.vectorcall_method) return Ref(torch.vectorcall_method(torch.names[name], &object, 1, nullptr));
   return Ref(PyObject_CallMethodObjArgs(object, torch.names[name], nullptr));
 }
 
@@ -143,14 +143,15 @@ int current_device(const Torch& torch) {
 
 // The objects are looked up at the first call, and torch is imported then, not together with the module.
 const Torch* torch_objects() {
-  static Torch objects = {};
-  static bool ready = false;
-  if (ready) return &objects;
+  static FoundOnce<Torch> known;
+  if (const Torch* found = known.get()) return found;
   Ref torch(PyImport_ImportModule("torch"));
+  Torch objects = {};
   if (!torch || !find_all(torch.get(), &objects)) return nullptr;
-  find_newer_python_functions();
-  ready = true;
-  return &objects;
+  find_newer_python_functions(&objects);
+  const Torch* kept = known.keep(objects);
+  if (!kept) PyErr_NoMemory();
+  return kept;
 }
 
 }  // namespace scankit

@@ -105,7 +105,7 @@ struct Pool {
   int next = 0;  // atomic
 };
 Pool pool;
-int busy = 0;  // atomic: someone is in run_tasks
+pid_t busy = 0;  // atomic: the process of which a thread is in run_tasks; 0: none is
 
 void take_tasks(Task task, void* context, int count, int thread) {
   for (;;) {
@@ -200,13 +200,11 @@ int thread_limit() {
 void run_tasks(int count, int threads, Task task, void* context) {
   if (threads > count) threads = count;
   if (threads > kMaxThreads) threads = kMaxThreads;
-  static pid_t busy_owner = 0;
-  int free = 0;
-  if (threads > 1 && __atomic_load_n(&busy, __ATOMIC_ACQUIRE) && busy_owner != getpid())
-    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);  // forked while another thread was in here
-  if (threads > 1 &&
-      __atomic_compare_exchange_n(&busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-    busy_owner = getpid();
+  const pid_t self = getpid();
+  pid_t holder = __atomic_load_n(&busy, __ATOMIC_RELAXED);
+  // Of another process: this one was forked while a thread that is not in it was in here.
+  if (threads > 1 && holder != self &&
+      __atomic_compare_exchange_n(&busy, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
     run_on_pool(count, threads, task, context);
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
     return;

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/common/threads.h"
+
 // Finds the driver's functions with dlsym(). The names are those that cuda.h maps to with its macros: the
 // current version of a function often has a suffix ("_v2").
 namespace scankit::device {
@@ -50,11 +52,13 @@ const char* find_all(void* library, DriverApi* api) {
 
 DriverApi g_functions;
 bool g_found = false;
+pid_t g_finding = 0;  // ProcessLock's
 
 }  // namespace
 
 // A failure is not remembered, so that a later call tries again.
 const DriverApi* driver_api(Message* message) {
+  const ProcessLock lock(&g_finding);
   if (g_found) return &g_functions;
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -90,7 +94,7 @@ namespace {
 constexpr int kMostDevices = 64;
 
 struct State {
-  bool ready;
+  bool ready;  // atomic: what is below does not change any more
   CudaDevice device;
   CudaHandle context;
   CudaHandle* functions;  // one per kernel of the table
@@ -107,9 +111,10 @@ pid_t g_process = 0;  // that initialised the driver; 0: none has
 // available. getpid() instead would cost a tiny call 0.13 us.
 const volatile int* g_not_forked = nullptr;
 State g_states[kMostDevices];
+pid_t g_preparing = 0;  // ProcessLock's
 
 void watch_for_fork() {
-  g_process = getpid();
+  __atomic_store_n(&g_process, getpid(), __ATOMIC_RELAXED);
 #ifdef MADV_WIPEONFORK
   const size_t bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -119,13 +124,14 @@ void watch_for_fork() {
     return;
   }
   *static_cast<int*>(page) = 1;
-  g_not_forked = static_cast<int*>(page);
+  __atomic_store_n(&g_not_forked, static_cast<int*>(page), __ATOMIC_RELEASE);
 #endif
 }
 
 bool is_forked() {
-  if (g_not_forked != nullptr) return *g_not_forked == 0;
-  return g_process != 0 && g_process != getpid();
+  if (const volatile int* page = __atomic_load_n(&g_not_forked, __ATOMIC_ACQUIRE)) return *page == 0;
+  const pid_t process = __atomic_load_n(&g_process, __ATOMIC_RELAXED);
+  return process != 0 && process != getpid();
 }
 
 // Loads one image and looks up the unit's kernels in it. The driver copies what it needs, so that the
@@ -227,7 +233,7 @@ bool initialize(int device, State* state, Message* message) {
     return false;
   }
   if (result != 0) return driver_failed(*api, result, "cannot initialise CUDA", message);
-  g_api = api;
+  if (g_api != api) g_api = api;  // read without a lock where a device is ready
   if (g_process == 0) watch_for_fork();
   if ((result = api->device_get(&state->device, device)) != 0)
     return driver_failed(*api, result, "no such CUDA device", message);
@@ -272,9 +278,12 @@ bool device_prepare(int device, DeviceFacts* facts, Message* message) {
     return false;
   }
   State& state = g_states[device];
-  if (!state.ready) {
-    if (!initialize(device, &state, message)) return false;
-    state.ready = true;
+  if (!__atomic_load_n(&state.ready, __ATOMIC_ACQUIRE)) {
+    const ProcessLock lock(&g_preparing);
+    if (!state.ready) {
+      if (!initialize(device, &state, message)) return false;
+      __atomic_store_n(&state.ready, true, __ATOMIC_RELEASE);
+    }
   }
   *facts = state.facts;
   return true;

@@ -56,8 +56,8 @@ const DriverApi* driver_api(Message* message);
 bool driver_failed(const DriverApi& api, CudaResult result, const char* what, Message* message);
 
 // Device state of a module that launches through the CUDA driver: one primary context and one set of loaded
-// kernels per (device, process). Nothing here touches the driver before device_prepare. Callers hold the GIL
-// or their own lock.
+// kernels per (device, process). Nothing here touches the driver before device_prepare, which
+// threads may call at once.
 
 // At import. `image_fd` is the module's own file, opened then and kept: a file replaced later holds another
 // build's images. It is never closed here. -1: the module has no images (message at first use).

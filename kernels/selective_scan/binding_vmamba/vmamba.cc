@@ -41,7 +41,7 @@ bool check_vmamba(const Call& call, const VmambaArguments& a, Tensor* u, Tensor*
     if (t->dims != 4)
       return refuse(call, "%s has shape %s, expected four dimensions: (batch, groups, states, length)",
                     t->name, shape_text(t->shape, t->dims).text);
-  if (!PyLong_Check(a.nrows) || PyLong_AsLong(a.nrows) < 1) {
+  if (!is_integer(a.nrows) || PyLong_AsLong(a.nrows) < 1) {
     PyErr_Clear();
     return refuse_as(PyExc_TypeError, call, "nrows must be a number from 1 on");
   }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernels/common/threads.h"
 #include "kernels/selective_scan/cuda/layout.h"
 
 // A choice is made from the measured table (dispatch.cc) where it has a row for the problem or near it,
@@ -227,9 +228,12 @@ bool choose(const Direction& d, const DispatchTable& table, const Common& common
 }
 
 // The last choices, one a hash, direct mapped. A model asks for the same few again and again, and looking
-// through all of them takes up to a microsecond. Not locked: callers hold the GIL or their own lock.
+// through all of them takes up to a microsecond. Callers hold in_use for find() and keep() together; who finds
+// it held by another thread chooses without.
 class Choices {
  public:
+  int in_use = 0;  // TryLock's
+
   // Null: not known; keep() then puts it there.
   const Choice* find(const Common& c, bool places, const device::DeviceFacts& facts) {
     // All that a choice depends on. Pointers and strides are not among it, but for `places`.
@@ -266,12 +270,14 @@ class Choices {
 
 bool choose_once(Choices* choices, const Direction& d, const DispatchTable& table, const Common& common,
                  const device::DeviceFacts& facts, Choice* choice) {
-  if (const Choice* known = choices->find(common, d.places, facts)) {
+  const TryLock lock(&choices->in_use);
+  const Choice* known = lock ? choices->find(common, d.places, facts) : nullptr;
+  if (known) {
     *choice = *known;
     return true;
   }
   if (!choose(d, table, common, facts, choice)) return false;
-  choices->keep(*choice);
+  if (lock) choices->keep(*choice);
   return true;
 }
 
