@@ -102,9 +102,10 @@ std::string severity_name(Severity severity) {
   return severity == Severity::Warning ? say("warning") : say("note");
 }
 
-// "/usr/bin/python3 (cpython 3.11.4, venv)".
+// "/usr/bin/python3 (cpython 3.11.4, venv)", "/opt/py/bin/python3.14t (cpython 3.14.2, free-threaded, other)".
 std::string python_in_words(const Python& python) {
   return python.requested + " (" + python.implementation + " " + python.version +
+         (python.free_threaded ? ", " + say("free-threaded") : "") +
          (python.kind.empty() ? "" : ", " + python.kind) + ")";
 }
 
