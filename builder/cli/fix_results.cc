@@ -112,18 +112,18 @@ int refuse(const FixContext& context, const fix::PlanView& view, const Error& er
 
 namespace {
 
-// `untested`: statements that this machine could not run.
 void tell_kept_step(const FixOptions& options, const fix::RepairStep& step,
-                    const std::vector<std::string>& untested) {
+                    const std::vector<fix::Untested>& untested) {
   if (const auto* away = std::get_if<fix::MoveAway>(&step.what))
     print_line(options, say("repaired: {} no longer hides {}", away->path, away->module));
   const auto* packages = std::get_if<fix::ChangePackages>(&step.what);
   if (packages != nullptr && !packages->local.empty())
-    print_line(options, packages->modules.empty() ? say("installed: {}", packages->local)
-                                                  : say("installed: {}; `{}` works", packages->local,
-                                                        fix::import_of(packages->modules)));
+    print_line(options,
+               packages->modules.empty() || !untested.empty()
+                   ? say("installed: {}", packages->local)
+                   : say("installed: {}; `{}` works", packages->local, fix::import_of(packages->modules)));
   else if (packages != nullptr && std::ranges::any_of(packages->statements, [&](const std::string& one) {
-             return std::ranges::find(untested, one) != untested.end();
+             return std::ranges::find(untested, one, &fix::Untested::statement) != untested.end();
            }))
     print_line(options, say("installed: {}", join(packages->change.requirements)));
   else if (packages != nullptr)
@@ -190,9 +190,11 @@ int tell_results(const FixContext& context, const fix::PlanView& view,
   outcome.test = test;
   int status = kExitClean;
   for (const fix::PartResult& part : parts) {
+    const auto number = static_cast<unsigned>(outcome.kept.size());
     outcome.kept.push_back(part.kept());
     if (part.kept()) {
       tell_kept(options, part);
+      for (const fix::Untested& one : part.result.untested) outcome.untested.emplace_back(number, one);
       outcome.notes.insert(outcome.notes.end(), part.result.notes.begin(), part.result.notes.end());
       continue;
     }

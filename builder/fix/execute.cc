@@ -32,7 +32,8 @@ struct RunningPart {
   Staging staging;
   Transaction transaction;
   std::vector<std::pair<std::string, std::optional<std::string>>> variables = {};  // as they were
-  std::vector<std::string> notes = {}, untested = {};                              // as in FixResult
+  std::vector<std::string> notes = {};                                             // as in FixResult
+  std::vector<Untested> untested = {};
   bool project_left = false;  // pyproject.toml and uv.lock are in the backup
   report::Progress progress = report::Progress();
 };
@@ -223,12 +224,15 @@ Result<void> still_wrong(const std::vector<RepairStep>& steps, const Report& rep
   return {};
 }
 
+void note_untested(RunningPart& part, const std::string& statement) {
+  part.untested.push_back({statement, message("triton finds no GPU on this machine")});
+  part.notes.push_back(say("`{}` was not tested: {}", statement, tr(part.untested.back().why)));
+}
+
 Result<void> verify_or_note(RunningPart& part, const std::string& statement) {
   part.progress.act(say("verifying: {}", statement));
   SCANKIT_TRY(const bool works, verify_statement(part.request.python, statement));
-  if (works) return {};
-  part.untested.push_back(statement);
-  part.notes.push_back(say("`{}` was not tested: triton finds no GPU on this machine", statement));
+  if (!works) note_untested(part, statement);
   return {};
 }
 
@@ -236,8 +240,9 @@ Result<void> verify_packages(RunningPart& part, const ChangePackages& packages) 
   for (const std::string& statement : packages.statements) SCANKIT_CHECK(verify_or_note(part, statement));
   if (packages.local.empty()) return {};
   part.progress.act(say("verifying: {}", import_of(packages.modules)));
-  SCANKIT_CHECK(
-      verify_package(part.request.python, packages.before.front().first, packages.version, packages.modules));
+  SCANKIT_TRY(const std::string untested, verify_package(part.request.python, packages.before.front().first,
+                                                         packages.version, packages.modules));
+  if (!untested.empty()) note_untested(part, untested);
   if (!packages.declared) return {};
   const auto works = verify_or_note(part, import_of(*packages.declared));
   if (works) return {};
@@ -257,6 +262,7 @@ Result<void> verify_test(RunningPart& part) {
   }
   part.progress.act(say("verifying: the test {}", test.file));
   test.after = run_test(part.request.python, test.file);
+  SCANKIT_CHECK(Interruption::check());
   if (test.after->state == declared::TestState::Passed) return {};
   return Error{Errc::ToolFailed, message("the test {} {}", test.file, declared::in_words(*test.after)),
                message("before the change it {}", declared::in_words(test.before))};

@@ -36,9 +36,9 @@ struct ExecuteRequest {
 enum class FailedAt { Nothing, Preparation, Verification, Undoing };  // Undoing: the old state is not back
 
 struct FixResult {
-  std::string journal;                // its id
-  std::vector<std::string> notes;     // what the user is to know
-  std::vector<std::string> untested;  // statements that cannot be run on this machine
+  std::string journal;             // its id
+  std::vector<std::string> notes;  // what the user is to know
+  std::vector<Untested> untested;
 };
 
 // Stages, writes the journal, changes, and verifies. On a failure everything is as it was before, unless
@@ -78,10 +78,12 @@ Result<void> verify_import(const std::string& python, const std::string& module,
 // Imports torch, the modules and the package that has the name of the distribution. The modules must come from their
 // files of the environment, with the bytes of the wheel, and its version be the installed one: an installer may end
 // without an error and have installed nothing. Errc::Conflict: something else is there.
-Result<void> verify_package(const std::string& python, const std::string& distribution,
-                            const std::string& version, const std::vector<WheelModule>& modules);
+// What only the missing GPU stopped, as in verify_statement(), comes back as a statement, "import torch, my_ext._C";
+// the compiled modules are loaded without their package then. "" where everything was imported.
+Result<std::string> verify_package(const std::string& python, const std::string& distribution,
+                                   const std::string& version, const std::vector<WheelModule>& modules);
 
-// Runs the file, its output to standard error, for at most ten minutes.
+// Runs the file, its output to standard error, for at most ten minutes, or until a signal comes (Interruption).
 declared::TestRun run_test(const std::string& python, const std::string& file);
 
 // What the steps had built from source, as it is installed now.

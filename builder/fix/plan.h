@@ -163,12 +163,18 @@ struct TestRecord {
   declared::TestRun before = {};
   std::optional<declared::TestRun> after = {};  // not run where the change failed before it
 };
+// What was kept although this machine could not run a statement that would prove it.
+struct Untested {
+  std::string statement;
+  Message why;
+};
 struct FixOutcome {
   std::string state, message;
   std::vector<std::string> notes;
   std::vector<bool> kept;                 // by part; empty where nothing was tried
   std::vector<std::string> still_broken;  // what the doctor finds afterwards
   std::optional<TestRecord> test = {};
+  std::vector<std::pair<unsigned, Untested>> untested = {};  // by part
 };
 std::string plan_json(const PlanView& view, const FixOutcome& outcome);
 

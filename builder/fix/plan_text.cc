@@ -209,7 +209,7 @@ struct StepJson {
 Json test_json(const declared::TestRun& run) {
   Json json{{"state", declared::word_of(run.state)}, {"by", run.by.empty() ? Json() : Json(run.by)}};
   json["seconds"] = run.seconds;
-  json["why"] = run.why.empty() ? Json() : Json(run.why);
+  json["why"] = run.why.empty() ? Json() : Json(english(run.why));
   json["lines"] = run.lines;
   return json;
 }
@@ -240,6 +240,9 @@ std::string plan_json(const PlanView& view, const FixOutcome& outcome) {
     json["test"] = {{"file", outcome.test->file},
                     {"before", test_json(outcome.test->before)},
                     {"after", outcome.test->after ? test_json(*outcome.test->after) : Json()}};
+  json["untested"] = Json::array();
+  for (const auto& [part, one] : outcome.untested)
+    json["untested"].push_back({{"part", part}, {"statement", one.statement}, {"why", english(one.why)}});
   json["advice"] = plan.advice;
   json["site"] = plan.place.site;
   json["still_broken"] = outcome.still_broken.empty() ? plan.unrepaired : outcome.still_broken;

@@ -141,5 +141,45 @@ TEST(Statement, FailsUnlessTheMachineIsInTheWay) {
   EXPECT_FALSE(verified("raise ImportError('" + said + "')"));
 }
 
+// A package in a directory that no path leads to but this one.
+class APackage : public ::testing::Test {
+ protected:
+  APackage() : folder_(*TemporaryDirectory::create("scankit-package-test")) {
+    (void)::setenv("PYTHONPATH", folder_.path().c_str(), 1);
+    write("torch.py", "");
+    write("my_ext-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: my-ext\nVersion: 1.0\n");
+    write("my_ext-1.0.dist-info/RECORD", "my_ext/__init__.py,,\n");
+  }
+  ~APackage() override { ::unsetenv("PYTHONPATH"); }
+  void write(const std::string& name, const std::string& text) const {
+    const std::string path = path_join(folder_.path(), name);
+    EXPECT_TRUE(make_directories(path_dirname(path)));
+    EXPECT_TRUE(write_file_atomically(path, text));
+  }
+  Result<std::string> verified(const std::string& text, const std::vector<WheelModule>& modules = {}) const {
+    write("my_ext/__init__.py", text);
+    return verify_package("/usr/bin/python3", "my-ext", "1.0", modules);
+  }
+  TemporaryDirectory folder_;
+};
+
+TEST_F(APackage, FailsUnlessTheMachineIsInTheWay) {
+  const auto works = verified("");
+  if (!works) GTEST_SKIP() << english(works.error().message);
+  EXPECT_EQ(*works, "");
+  const std::string no_gpu = "raise RuntimeError('0 active drivers ([]). There should only be one.')\n";
+  EXPECT_EQ(verified(no_gpu).value(), "import torch, my_ext");
+  EXPECT_FALSE(verified("raise RuntimeError('2 active drivers ([a, b]). There should only be one.')\n"));
+  EXPECT_FALSE(verified("raise ImportError('0 active drivers ([]). There should only be one.')\n"));
+  EXPECT_FALSE(verified("import of_nobody\n"));
+  // The compiled module is asked for without its package, and is not one.
+  write("my_ext/_C.so", "no module");
+  const auto broken = verified(no_gpu, {{"my_ext._C", "my_ext/_C.so"}});
+  ASSERT_FALSE(broken);
+  EXPECT_NE(english(broken.error().message).find("ImportError"), std::string::npos)
+      << english(broken.error().message);
+  EXPECT_FALSE(verified(no_gpu, {{"my_ext._D", "my_ext/_D.so"}}));
+}
+
 }  // namespace
 }  // namespace scankit::fix

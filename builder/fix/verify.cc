@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string_view>
 
 #include "builder/fix/execute.h"
+#include "builder/fix/transaction.h"
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -50,24 +52,44 @@ except BaseException as problem:
 os._exit(0)
 )";
 
-// Arguments: DISTRIBUTION, then MODULE FILE SHA256 for each module. Of the packages of the distribution the one with
-// its name is imported; others may be its tests or examples. The answer "ok" has the installed version.
+// Arguments: DISTRIBUTION NO_GPU, then MODULE FILE SHA256 for each module. Of the packages of the distribution the one
+// with its name is imported; others may be its tests or examples. The answer has the installed version, and the names
+// whose import only the missing GPU stopped, with the error that begins as NO_GPU. A compiled module of these is loaded
+// from its file alone: what its package has loaded before it failed is still there.
 inline constexpr const char* kPackageProgram = R"(
-import hashlib, importlib, os, re, sys
+import hashlib, importlib, importlib.machinery, importlib.util, os, re, sys
 channel = os.dup(3)
 os.close(3)
-distribution, wanted = sys.argv[1], sys.argv[2:]
+distribution, no_gpu, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
 sys.argv[:] = ['-c']
 sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]
 plain = lambda name: re.sub(r'[-_.]+', '-', name).lower()
 def end(kind, text=''):
     os.write(channel, (kind + '\n' + text).encode('utf-8', 'backslashreplace')[:4000])
     os._exit(0)
+untested = []
+def imported(name):
+    try:
+        return importlib.import_module(name)
+    except Exception as problem:
+        if not (type(problem).__name__ + ': ' + str(problem)).startswith(no_gpu):
+            raise
+        untested.append(name)
+def file_of(module, file):
+    loaded = imported(module) or sys.modules.get(module)
+    if loaded is None:
+        top = importlib.util.find_spec(module.split('.')[0])
+        places = [os.path.join(folder, *file.split('/')[1:]) for folder in top.submodule_search_locations or []]
+        path = next(filter(os.path.exists, places), top.origin)
+        loader = importlib.machinery.ExtensionFileLoader(module, path)
+        loaded = importlib.util.module_from_spec(importlib.util.spec_from_file_location(module, path, loader=loader))
+        loader.exec_module(loaded)
+    return os.path.abspath(loaded.__file__)
 try:
     import torch
     from importlib import metadata
     for module, file, sha256 in zip(wanted[::3], wanted[1::3], wanted[2::3]):
-        found = os.path.abspath(importlib.import_module(module).__file__)
+        found = file_of(module, file)
         if not found.startswith(sys.prefix + os.sep) or not found.endswith(os.sep + file):
             end('other file', module + '\n' + found)
         whole = hashlib.sha256()
@@ -79,8 +101,8 @@ try:
     files = [str(file) for file in metadata.distribution(distribution).files or []]
     for package in sorted({file.split('/')[0] for file in files if re.fullmatch(r'[^/]+/__init__\.py', file)}):
         if plain(package) == plain(distribution):
-            importlib.import_module(package)
-    end('ok', metadata.version(distribution))
+            imported(package)
+    end('ok', '\n'.join([metadata.version(distribution), *untested]))
 except BaseException as problem:
     end('failed', type(problem).__name__ + ': ' + str(problem))
 )";
@@ -200,7 +222,10 @@ Result<ProcessResult> run_python(const std::string& python, const char* program,
   request.working_directory = "/";
   request.timeout = timeout;
   request.capture_channel = true;
-  return run_process(request);
+  request.stop = [] { return Interruption::signal() != 0; };
+  auto ran = run_process(request);
+  if (ran && ran->stopped) SCANKIT_CHECK(Interruption::check());
+  return ran;
 }
 
 }  // namespace
@@ -239,6 +264,9 @@ Result<void> verify_import(const std::string& python, const std::string& module,
 
 namespace {
 
+// triton/runtime/driver.py: RuntimeError(f"{len(actives)} active drivers ({actives}). There should only be one.")
+constexpr std::string_view kNoGpu = "RuntimeError: 0 active drivers ([])";
+
 Error not_of_the_wheel(const Message& what) {
   return {Errc::Conflict, what,
           message("look for a setting that keeps the installer from installing, such as PIP_DRY_RUN")};
@@ -258,9 +286,9 @@ bool same_version(const std::string& one, const std::string& other) {
 
 }  // namespace
 
-Result<void> verify_package(const std::string& python, const std::string& distribution,
-                            const std::string& version, const std::vector<WheelModule>& modules) {
-  std::vector<std::string> arguments{distribution};
+Result<std::string> verify_package(const std::string& python, const std::string& distribution,
+                                   const std::string& version, const std::vector<WheelModule>& modules) {
+  std::vector<std::string> arguments{distribution, std::string(kNoGpu)};
   for (const WheelModule& one : modules)
     arguments.insert(arguments.end(), {one.module, one.file, one.sha256});
   const auto result = run_python(python, kPackageProgram, arguments, std::chrono::minutes(5));
@@ -268,11 +296,18 @@ Result<void> verify_package(const std::string& python, const std::string& distri
   const std::string kind = result->channel.substr(0, result->channel.find('\n'));
   const std::string text =
       kind.size() < result->channel.size() ? result->channel.substr(kind.size() + 1) : "";
-  if (kind == "ok" && same_version(text, version)) return {};
-  if (kind == "ok")
-    return not_of_the_wheel(
-        message("{} {} is installed, although the installation of {} ended without an error", distribution,
-                text, version));
+  if (kind == "ok") {
+    const auto end = std::min(text.find('\n'), text.size());
+    const std::string installed = text.substr(0, end);
+    if (!same_version(installed, version))
+      return not_of_the_wheel(
+          message("{} {} is installed, although the installation of {} ended without an error", distribution,
+                  installed, version));
+    std::string untested;
+    for (const std::string_view name : lines_of(std::string_view(text).substr(end)))
+      if (!name.empty()) untested.append(untested.empty() ? "import torch, " : ", ").append(name);
+    return untested;
+  }
   if (kind == "other bytes")
     return not_of_the_wheel(
         message("{} is not the file of the wheel, although the installation ended without an error", text));
@@ -289,14 +324,13 @@ Result<void> verify_package(const std::string& python, const std::string& distri
 }
 
 declared::TestRun run_test(const std::string& python, const std::string& file) {
-  return declared::run_own_test(python, file, std::chrono::minutes(10), [](std::string_view piece) {
-    std::fwrite(piece.data(), 1, piece.size(), stderr);
-  });
+  return declared::run_own_test(
+      python, file, std::chrono::minutes(10),
+      [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stderr); },
+      [] { return Interruption::signal() != 0; });
 }
 
 Result<bool> verify_statement(const std::string& python, const std::string& statement) {
-  // triton/runtime/driver.py: RuntimeError(f"{len(actives)} active drivers ({actives}). There should only be one.")
-  constexpr std::string_view kNoGpu = "RuntimeError: 0 active drivers ([])";
   // By reference: of a moved result gcc 12 takes the short
   // string's bytes for uninitialised when it optimises.
   const auto result = run_python(python, kStatementProgram, {statement}, std::chrono::minutes(5));

@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import signal
+import time
 import zipfile
 
 import pytest
@@ -194,6 +196,37 @@ def test_smoke_test_that_fails(here, work):  # noqa: F811
     second = wheel_of(sources(work / "second", "2.0"), work / "dist")
     here.fix("--wheel", second, "--test", other, "--yes").ends(6, "AssertionError: 2.0").ends(6, "before the change it passed")
     assert here.everything() == installed and here.runs(WORKS) == "1.0"
+
+
+def test_interrupted_test(here, work):  # noqa: F811
+    """Ctrl-C ends the test and what it has started, at once, and the change is undone."""
+    wheel, test = wheel_of(sources(work / "src"), work / "dist"), work / "slow.py"
+    before = here.everything()
+    slow = f"""\
+import pathlib, subprocess, sys, time
+try:
+    import my_ext
+except ImportError:
+    sys.exit() if {{when!r}} == "after" else None
+daemon = subprocess.Popen(["sleep", "900"], start_new_session=True)
+pathlib.Path({str(work / "begun")!r}).write_text(str(daemon.pid))
+time.sleep(900)
+"""
+    for when in ("before", "after"):
+        test.write_text(slow.replace("{when!r}", repr(when)))
+        begun, progress = work / "begun", work / f"progress-{when}"
+        begun.unlink(missing_ok=True)
+        # Who started pytest may ignore SIGINT; env puts it back.
+        fixer = here.scankit.with_(before=["env", "--default-signal=INT"]).start(
+            "fix", "--python", here.python, "--wheel", wheel, "--test", test, "--yes", err=progress)
+        while not (begun.exists() and begun.read_text()) and fixer.poll() is None:
+            time.sleep(0.05)
+        daemon = int(begun.read_text())
+        fixer.send_signal(signal.SIGINT)
+        assert fixer.wait(timeout=60) == 130, progress.read_text()
+        assert "interrupted by signal 2" in progress.read_text() and "nothing was changed" in progress.read_text()
+        assert not os.path.exists(f"/proc/{daemon}"), "what the test has started has not ended"
+        assert here.everything() == before, when
 
 
 @pytest.mark.ctest(labels="matrix;e2e")

@@ -170,6 +170,33 @@ def test_wheel_that_does_not_import(here, work):
     assert here.everything() == before
 
 
+NO_GPU = 'raise RuntimeError("0 active drivers ([]). There should only be one.")'  # as triton up to 3.3 while it decorates a kernel
+
+
+def test_package_that_needs_a_gpu(here, work):
+    """Only the machine is in the way of its import: it is kept, and told as not tested. Its compiled module is loaded all the same."""
+    folder = sources(work / "src", package=NO_GPU)
+    wheel = wheel_of(folder, work / "dist")
+    before = here.everything()
+    done = here.fix("--wheel", wheel, "--yes", "--json").ends(0)
+    note = "`import torch, my_ext._C, my_ext` was not tested: triton finds no GPU on this machine"
+    assert note in done.json["notes"] and f"installed: {wheel}\n" in done.err, done
+    assert done.json["untested"] == [{"part": 0, "statement": "import torch, my_ext._C, my_ext", "why": "triton finds no GPU on this machine"}], done
+    assert [step["kept"] for step in done.json["steps"]] == [True]
+    assert here.fails(WORKS).endswith("There should only be one.\n")
+    here.restore().ends(0)
+    assert here.everything() == before
+    (work / "src/scankit.module.yaml").write_text("schema: 1\ndistribution: my-ext\nmodules:\n  - name: my_ext._C\n")
+    done = here.fix("--from-source", folder, "--yes").ends(0)
+    assert f"note: {note}" in done.out and "works" not in done.out, done
+    here.restore().ends(0)
+    # The file of the wheel has to be there, and its compiled module has to load.
+    wrong = sources(work / "wrong", ext=EXT.replace("{ return PyModule_Create(&definition); }", '{ PyErr_SetString(PyExc_ValueError, "of the module"); return nullptr; }'))
+    (wrong / "my_ext/__init__.py").write_text(NO_GPU + "\n")
+    here.fix("--wheel", wheel_of(wrong, work / "wrong_dist"), "--yes").ends(6, "ValueError: of the module").ends(6, "nothing was changed")
+    assert here.everything() == before
+
+
 def test_wheel_that_its_installer_leaves_out(here, work):
     """As with PIP_DRY_RUN: it ends without an error, and the files of an older release, which import as well, stay."""
     older = wheel_of(sources(work / "src", "0.9"), work / "dist")

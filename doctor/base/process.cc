@@ -264,6 +264,10 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(stop - Clock::now()).count();
     if ((ended && streams.empty()) || left <= 0) break;
+    if (!ended && request.stop && request.stop()) {
+      result.stopped = true;
+      break;
+    }
     // The end of a child wakes no poll(2) here, so it is looked for every 20 ms at the latest.
     ::poll(polled.data(), polled.size(),
            static_cast<int>(std::min<long long>(left, streams.empty() ? 5 : 20)));
@@ -274,7 +278,7 @@ int pump(Spawned& child, const ProcessRequest& request, Clock::time_point deadli
         streams.erase(streams.begin() + static_cast<std::ptrdiff_t>(i));
     if (child.in.write.get() >= 0) feed(child.in.write, input);
   }
-  result.timed_out = !ended;
+  result.timed_out = !ended && !result.stopped;
   if (request.end_descendants) ask_reaper_to_end(child.pid);
   ::kill(-child.pid, SIGKILL);  // also what the child left behind in its group
   leave_watch(child.pid);

@@ -21,6 +21,7 @@ struct ProcessRequest {
   std::string standard_input;                           // written, then closed
   std::chrono::milliseconds timeout{30000};             // then the whole process group is killed
   std::size_t output_limit = 4u << 20;                  // of each stream; what is beyond is read and dropped
+  std::function<bool()> stop;    // asked at least every 20 ms: where it says so, the group is killed at once
   bool end_descendants = false;  // also what left the child's process group ends with it (descendants.cc)
   bool capture_channel = false;  // descriptor 3 of the child is a pipe whose bytes come back in `channel`
   // Called with each piece of a stream as it arrives, also beyond output_limit. Used for progress. It
@@ -32,13 +33,14 @@ struct ProcessRequest {
 
 struct ProcessResult {
   int exit_code = -1;  // valid where signal == 0 and !timed_out
-  // Signals of the child itself. SIGKILL with timed_out means that we sent it.
+  // Signals of the child itself. SIGKILL with timed_out or stopped means that we sent it.
   int signal = 0;  // the signal that ended it
   bool timed_out = false;
+  bool stopped = false;    // by ProcessRequest::stop
   bool truncated = false;  // output_limit was reached
   std::string out, err, channel;
   std::chrono::milliseconds duration{0};
-  bool ok() const { return !timed_out && signal == 0 && exit_code == 0; }
+  bool ok() const { return !timed_out && !stopped && signal == 0 && exit_code == 0; }
 };
 
 // Runs a child in its own process group, which ends with us, however we end (descendants.cc). Errc::NotFound:

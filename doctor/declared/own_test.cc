@@ -77,11 +77,12 @@ bool runs_itself(std::string_view text) {
                              [](std::string_view line) { return line.starts_with("if __name__"); });
 }
 
-bool imports_pytest(const std::string& python) {
+bool imports_pytest(const std::string& python, const std::function<bool()>& stop) {
   ProcessRequest request;
   request.argv = {python, "-B", "-c", "import pytest"};
   request.environment = variables_of_test();
   request.working_directory = "/";
+  request.stop = stop;
   const auto ran = run_process(request);
   return ran && ran->ok();
 }
@@ -91,19 +92,21 @@ void judge(const ProcessResult& ended, TestRun& run) {
   const std::string last = run.lines.empty() ? "" : run.lines.back();
   if (ended.ok()) {
     run.state = TestState::Passed;
+  } else if (ended.stopped) {
+    run.why = message("it was stopped before its end");
   } else if (ended.timed_out) {
     run.state = TestState::Hung;
-    run.why = say("it exceeded its time limit of {} s", ended.duration.count() / 1000);
+    run.why = message("it exceeded its time limit of {} s", ended.duration.count() / 1000);
   } else if (ended.signal != 0) {
     run.state = TestState::Crashed;
-    run.why = say("it was killed by signal {} ({})", ended.signal, ::strsignal(ended.signal));
+    run.why = message("it was killed by signal {} ({})", ended.signal, ::strsignal(ended.signal));
   } else if (by_pytest && ended.exit_code == kNoTests) {
-    run.why = say("pytest ran no test in it: {}", last.empty() ? say("it has none") : last);
+    run.why = message("pytest ran no test in it: {}", last.empty() ? message("it has none") : Message(last));
   } else if (by_pytest && (ended.exit_code == kInternalError || ended.exit_code == kUsageError)) {
-    run.why = say("pytest ended with status {}: {}", ended.exit_code, last);
+    run.why = message("pytest ended with status {}: {}", ended.exit_code, last);
   } else {
     run.state = TestState::Failed;
-    run.why = last.empty() ? say("it exited with status {}", ended.exit_code) : last;
+    run.why = last.empty() ? message("it exited with status {}", ended.exit_code) : Message(last);
   }
 }
 
@@ -146,19 +149,21 @@ Result<std::string> own_test_file(const Host& host, const std::string& option, c
 }
 
 TestRun run_own_test(const std::string& python, const std::string& file, std::chrono::seconds limit,
-                     const std::function<void(std::string_view)>& on_output) {
+                     const std::function<void(std::string_view)>& on_output,
+                     const std::function<bool()>& stop) {
   TestRun run;
   const auto text = make_real_host()->read_file(file, kTestFileLimit);
   if (!text) {
-    run.why = tr(text.error().message);
+    run.why = text.error().message;
     return run;
   }
   run.by = "python";
   if (is_pytest_file(path_basename(file), *text)) {
-    if (imports_pytest(python)) {
+    if (imports_pytest(python, stop)) {
       run.by = "pytest";
     } else if (!runs_itself(*text)) {
-      run.why = say("it contains pytest tests, and {} cannot import pytest: install pytest there", python);
+      run.why =
+          message("it contains pytest tests, and {} cannot import pytest: install pytest there", python);
       return run;
     }
   }
@@ -173,6 +178,7 @@ TestRun run_own_test(const std::string& python, const std::string& file, std::ch
   request.timeout = limit;
   request.output_limit = 0;
   request.end_descendants = true;
+  request.stop = stop;
   const auto from = [&](Tail::Stream stream) {
     return [&tail, &on_output, stream](std::string_view piece) {
       tail.add(stream, piece);
@@ -184,7 +190,7 @@ TestRun run_own_test(const std::string& python, const std::string& file, std::ch
   const auto ended = run_process(request);
   run.lines = tail.lines();
   if (!ended) {
-    run.why = tr(ended.error().message);
+    run.why = ended.error().message;
     return run;
   }
   run.seconds = static_cast<double>(ended->duration.count()) / 1000;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
@@ -32,7 +35,7 @@ class OwnTest : public ::testing::Test {
 
 TEST_F(OwnTest, PlainScript) {
   const TestRun passed = run("pwd; echo \"$@\"; echo to stderr >&2");
-  EXPECT_EQ(passed.state, TestState::Passed) << passed.why;
+  EXPECT_EQ(passed.state, TestState::Passed) << english(passed.why);
   EXPECT_EQ(passed.by, "python");
   EXPECT_NE(seen_.find(folder_.path() + "\n"), std::string::npos) << seen_;
   EXPECT_NE(seen_.find("-B -u " + folder_.path() + "/smoke.py\n"), std::string::npos) << seen_;
@@ -40,9 +43,28 @@ TEST_F(OwnTest, PlainScript) {
   EXPECT_EQ(passed.lines.size(), 3u);
   const TestRun failed = run("echo Traceback; echo 'AssertionError: \033[31mno'; exit 1");
   EXPECT_EQ(failed.state, TestState::Failed);
-  EXPECT_EQ(failed.why, "AssertionError: \\x1b[31mno");
+  EXPECT_EQ(failed.why, Message("AssertionError: \\x1b[31mno"));
   EXPECT_EQ(run("kill -SEGV $$").state, TestState::Crashed);
   EXPECT_EQ(run("sleep 30", "smoke.py", "", std::chrono::seconds(1)).state, TestState::Hung);
+}
+
+// Also what has left its process group.
+TEST_F(OwnTest, EndsAtOnceWhereItIsStopped) {
+  const std::string python = folder_.path() + "/python", file = folder_.path() + "/smoke.py";
+  ASSERT_TRUE(
+      write_file_atomically(python, "#!/bin/sh\n(setsid sh -c 'echo $$; exec sleep 60' &)\nsleep 60\n"));
+  ASSERT_TRUE(write_file_atomically(file, ""));
+  (void)::chmod(python.c_str(), 0755);
+  std::string daemon;
+  const TestRun run = run_own_test(
+      python, file, std::chrono::seconds(50), [&](std::string_view piece) { daemon += piece; },
+      [&] { return daemon.ends_with("\n"); });
+  EXPECT_EQ(run.state, TestState::NotRun);
+  EXPECT_EQ(english(run.why), "it was stopped before its end");
+  EXPECT_LT(run.seconds, 20);
+  bool lives = true;
+  for (int i = 0; i < 500 && lives; ++i, ::usleep(10'000)) lives = ::kill(std::stoi(daemon), 0) == 0;
+  EXPECT_FALSE(lives) << daemon;
 }
 
 TEST_F(OwnTest, KeepsTheEndOfEndlessOutput) {
@@ -75,7 +97,7 @@ TEST_F(OwnTest, PytestFile) {
       run("case \"$*\" in *'import pytest') exit 1;; esac; echo called", "test_one.py", text);
   EXPECT_EQ(without.state, TestState::NotRun);
   EXPECT_EQ(seen_, "");
-  EXPECT_NE(without.why.find("cannot import pytest"), std::string::npos) << without.why;
+  EXPECT_NE(english(without.why).find("cannot import pytest"), std::string::npos) << english(without.why);
   const TestRun itself = run("case \"$*\" in *'import pytest') exit 1;; esac; echo called", "test_one.py",
                              text + "if __name__ == \"__main__\":\n    test_one()\n");
   EXPECT_EQ(itself.state, TestState::Passed);
@@ -96,8 +118,9 @@ TEST_F(OwnTest, WhatRealPytestSkips) {
       !write_file_atomically(file, "def test_a(): pass\n"))
     FAIL() << "a missing file is no test";
   const TestRun plain = run_own_test("/usr/bin/python3", file, std::chrono::seconds(60), {});
-  if (plain.why.find("cannot import pytest") != std::string::npos) GTEST_SKIP() << plain.why;
-  EXPECT_EQ(plain.state, TestState::Passed) << plain.why;
+  if (english(plain.why).find("cannot import pytest") != std::string::npos)
+    GTEST_SKIP() << english(plain.why);
+  EXPECT_EQ(plain.state, TestState::Passed) << english(plain.why);
   const auto state = [&](const std::string& text) {
     EXPECT_TRUE(write_file_atomically(file, "import pytest\n" + text));
     return run_own_test("/usr/bin/python3", file, std::chrono::seconds(60), {}).state;

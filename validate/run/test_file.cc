@@ -51,7 +51,7 @@ Validation run_test_file(const std::string& python, const std::string& file, std
   };
   const declared::TestRun run = declared::run_own_test(python, file, limit, show);
   CaseResult one{.id = "own-test", .device = "test", .state = state_of(run.state), .seconds = run.seconds};
-  if (!run.why.empty()) one.reasons.push_back(run.why);
+  if (!run.why.empty()) one.reasons.push_back(tr(run.why));
   if (run.state != declared::TestState::Passed)
     one.reasons.insert(one.reasons.end(), run.lines.begin(), run.lines.end());
   else
