@@ -138,9 +138,16 @@ fix::ExecuteRequest execute_request(const FixContext& context, const fix::PlanVi
   return request;
 }
 
-fix::TestRecord tested_before(const std::string& file, const std::string& python) {
+// That of the wheel is not there yet.
+fix::TestRecord tested_before(const std::string& file, const fix::WheelTest* of_wheel,
+                              const std::string& python) {
+  if (file.empty()) {
+    fix::TestRecord test{.file = of_wheel->file, .of_wheel = *of_wheel};
+    test.before.why = message("it comes with the wheel");
+    return test;
+  }
   tell(say("running the test {} before the change", file));
-  fix::TestRecord test{file, fix::run_test(python, file)};
+  fix::TestRecord test{.file = file, .before = fix::run_test(python, file)};
   tell(say("before the change it {}", declared::in_words(test.before)));
   return test;
 }
@@ -162,7 +169,9 @@ int act(const FixContext& context, const fix::PlanView& view, const compile::Bui
   if (std::ranges::any_of(parts, &fix::PartResult::kept)) {
     if (auto left = clear_what_is_left(state); !left) return refuse(context, view, left.error());
     fix::ExecuteRequest wanted = execute_request(context, view, installer, built, lock->descriptor());
-    if (!context.test.empty()) wanted.test = &test.emplace(tested_before(context.test, view.python));
+    const fix::WheelTest* of_wheel = fix::wheel_test_of(*view.plan);
+    if (!context.test.empty() || of_wheel != nullptr)
+      wanted.test = &test.emplace(tested_before(context.test, of_wheel, view.python));
     fix::execute_parts(context.host, state, std::move(wanted), parts);
   } else if (is_first) {
     std::move(*lock).leave_no_trace();

@@ -250,10 +250,29 @@ Result<void> verify_packages(RunningPart& part, const ChangePackages& packages) 
                message("{} declares that they import", packages.declared->file)};
 }
 
+// Where the installer has put it.
+Result<void> find_installed_test(const RunningPart& part, const std::string& distribution, TestRecord& test) {
+  const Snapshot now = part.request.facts();
+  const Distribution* installed = find_distribution(now.distributions.value, distribution);
+  const std::string file =
+      installed == nullptr ? "" : path_join(path_dirname(installed->path), test.of_wheel->file);
+  const auto hash = sha256_file(file);
+  if (!hash || *hash != test.of_wheel->sha256)
+    return Error{
+        Errc::Conflict,
+        message("the test {} of the wheel is not what was installed as {}", test.of_wheel->file, file),
+        message("see `scankit doctor`")};
+  test.file = file;
+  return {};
+}
+
 // The last word of a verification. Whatever the test said before, it must pass now; what it said is told with a failure.
 Result<void> verify_test(RunningPart& part) {
   if (part.request.test == nullptr) return {};
   TestRecord& test = *part.request.test;
+  for (const RepairStep& step : part.plan.steps)
+    if (const auto* packages = std::get_if<ChangePackages>(&step.what); packages != nullptr && test.of_wheel)
+      SCANKIT_CHECK(find_installed_test(part, packages->before.front().first, test));
   const InstallTarget& place = part.plan.place;
   if (!place.how_to_reach.empty()) {
     const char* before = std::getenv("PYTHONPATH");

@@ -76,13 +76,28 @@ Result<void> check_declared_name(const declared::ModuleFile& file, const std::st
 
 namespace {
 
-Result<std::optional<declared::ModuleFile>> declared_by_wheel(const LocalWheel& wheel) {
+// The path is relative to the project, whose packages are at the top of the wheel or were in "src"; or the file is beside
+// the declaration.
+Result<std::optional<WheelTest>> test_of_wheel(const std::string& wheel, const std::string& declaration,
+                                               std::string file) {
+  std::vector<std::string> names{file, path_join(path_dirname(declaration), file)};
+  if (file.starts_with("src/")) names.push_back(file.substr(4));
+  SCANKIT_TRY(const auto found, probes::file_of_wheel(wheel, names));
+  if (!found) return std::optional<WheelTest>();
+  return std::optional(WheelTest{found->name, sha256_hex(found->text)});
+}
+
+Result<void> read_declaration(LocalWheel& wheel) {
   SCANKIT_TRY(const auto member, probes::module_file_of_wheel(wheel.path));
-  if (!member) return std::optional<declared::ModuleFile>();
+  if (!member) return {};
   SCANKIT_TRY(declared::ModuleFile file,
               declared::parse_module_file(member->text, path_join(wheel.path, member->name)));
   SCANKIT_CHECK(check_declared_name(file, wheel.name));
-  return std::optional(std::move(file));
+  if (!file.test_file.empty()) {
+    SCANKIT_TRY(wheel.test, test_of_wheel(wheel.path, member->name, file.test_file));
+  }
+  wheel.declared = std::move(file);
+  return {};
 }
 
 }  // namespace
@@ -119,7 +134,7 @@ Result<LocalWheel> examine_wheel(const std::string& python, const std::string& f
   for (const Extension& extension : report.snapshot.extensions.value)
     if (extension.selected && extension.has_init && extension.path.starts_with(wheel.path + "/"))
       wheel.modules.push_back({extension.module, extension.path.substr(wheel.path.size() + 1)});
-  SCANKIT_TRY(wheel.declared, declared_by_wheel(wheel));
+  SCANKIT_CHECK(read_declaration(wheel));
   for (WheelModule& one : wheel.modules) {
     SCANKIT_TRY(one.sha256, sha256_file(path_join(named.unpacked.front().path(), one.file)));
   }

@@ -27,11 +27,18 @@ std::string import_of(const std::vector<WheelModule>& modules);
 // "import torch, my_ext._C, my_ext.ops": all that the file declares.
 std::string import_of(const declared::ModuleFile& file);
 
+// The smoke test that a wheel's scankit.module.yaml declares and the wheel contains.
+struct WheelTest {
+  std::string file;  // below site-packages: "my_ext/tests/smoke.py"
+  std::string sha256;
+};
+
 struct LocalWheel {
   std::string path;           // absolute
   std::string name, version;  // of its file name
   std::vector<WheelModule> modules;
-  std::optional<declared::ModuleFile> declared;  // its scankit.module.yaml
+  std::optional<declared::ModuleFile> declared = {};  // its scankit.module.yaml
+  std::optional<WheelTest> test = {};
 };
 
 // Errc::InvalidArgument if the file is no wheel. Errc::Unsupported if it cannot work for this Python: its tags do not

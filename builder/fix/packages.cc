@@ -282,6 +282,7 @@ Result<ChangePackages> change_for(const Host& host, const Snapshot& snapshot, co
   made.version = wheel.version;
   made.modules = wheel.modules;
   made.declared = wheel.declared;
+  made.test = wheel.test;
   return made;
 }
 

@@ -175,6 +175,13 @@ std::vector<std::string> modules_of(const FixPlan& plan) {
   return modules;
 }
 
+const WheelTest* wheel_test_of(const FixPlan& plan) {
+  for (const RepairStep& step : plan.steps)
+    if (const auto* packages = std::get_if<ChangePackages>(&step.what); packages != nullptr && packages->test)
+      return &*packages->test;
+  return nullptr;
+}
+
 bool runs_installer(const FixPlan& plan) {
   return std::ranges::any_of(
       plan.steps, [](const RepairStep& step) { return std::holds_alternative<ChangePackages>(step.what); });

@@ -50,6 +50,7 @@ struct ChangePackages {
   std::vector<WheelModule> modules;  // of that wheel
   std::optional<WheelBuild> build;   // of these sources; `commands` are not known before it has ended
   std::optional<declared::ModuleFile> declared;  // its scankit.module.yaml: what must import afterwards
+  std::optional<WheelTest> test = {};            // of the wheel: run from where it is installed
 };
 // A variable of the loader, set in the script that activates the environment.
 struct SetVariable {
@@ -113,6 +114,9 @@ std::vector<FileMove> hiding_copies(const Snapshot& snapshot, const InstallBundl
 // "export LD_LIBRARY_PATH=/usr/lib"
 std::string shell_line(const SetVariable& variable);
 
+// The smoke test that comes with the wheel of the plan; nullptr for none.
+const WheelTest* wheel_test_of(const FixPlan& plan);
+
 // The modules that the plan installs.
 std::vector<std::string> modules_of(const FixPlan& plan);
 std::vector<InstallBundled> ours_of(const FixPlan& plan);
@@ -159,7 +163,8 @@ std::string plan_text(const PlanView& view);
 //
 // The test of the user's, or of the package's maintainer, and how it ended before the change and after it.
 struct TestRecord {
-  std::string file;
+  std::string file;                        // of one that is not installed yet: below site-packages
+  std::optional<WheelTest> of_wheel = {};  // it is that
   declared::TestRun before = {};
   std::optional<declared::TestRun> after = {};  // not run where the change failed before it
 };

@@ -20,6 +20,27 @@ using Json = nlohmann::ordered_json;
 
 std::string backup_of(const FixPlan& plan) { return StateFolder(plan.place.base).root() + "/backup"; }
 
+// The temporary directory of this run, which the commands name: who read the plan would not find it any more. It is called
+// WORK, so that such a command is not taken for one to type.
+constexpr std::string_view kWork = "WORK";
+
+installer::InstallerCommand in_work(installer::InstallerCommand command, const ChangePackages& packages) {
+  if (!packages.work) return command;
+  const std::string& folder = packages.work->path();
+  for (auto* words : {&command.argv, &command.environment})
+    for (std::string& word : *words)
+      for (std::size_t at = 0; (at = word.find(folder, at)) != std::string::npos; at += kWork.size())
+        word.replace(at, folder.size(), kWork);
+  return command;
+}
+
+std::vector<installer::InstallerCommand> in_work(const std::vector<installer::InstallerCommand>& commands,
+                                                 const ChangePackages& packages) {
+  std::vector<installer::InstallerCommand> shown;
+  for (const installer::InstallerCommand& command : commands) shown.push_back(in_work(command, packages));
+  return shown;
+}
+
 // The plan for people. Long directories are replaced by names that a legend explains, except in lines that a
 // user may copy into a shell.
 class Text {
@@ -70,6 +91,12 @@ class Text {
     std::string out;
     for (const auto& [text, as_it_is] : lines_) out += (as_it_is ? text : legend.shortened(text)) + "\n";
     for (const auto& [name, directory] : legend.entries()) out += "  " + name + " = " + directory + "\n";
+    if (has_work_)
+      out.append("  ")
+          .append(kWork)
+          .append(" = ")
+          .append(say("a temporary directory of this run, removed when it ends"))
+          .append("\n");
     return out;
   }
 
@@ -94,13 +121,14 @@ class Text {
 
   void tell(const ChangePackages& packages) {
     if (packages.build) {
-      for (const installer::InstallerCommand& command : packages.build->commands)
+      for (const installer::InstallerCommand& command : in_work(packages.build->commands, packages))
         pasted(say("build"), installer::shown(command));
       line(say("then"), say("the wheel that it makes is examined, and installed by {}",
                             installer::name_of(packages.installer.kind)));
     }
-    for (const installer::InstallerCommand& command : packages.commands)
+    for (const installer::InstallerCommand& command : in_work(packages.commands, packages))
       pasted(say("run"), installer::shown(command));
+    has_work_ = has_work_ || packages.work != nullptr;
     for (const auto& [name, version] : packages.before)
       line(say("now"), version.empty() ? say("{} is not installed", name) : say("{} {}", name, version));
     line(say("by"), packages.installer.why);
@@ -114,10 +142,12 @@ class Text {
     for (const std::string& statement : packages.statements) pasted(say("prove"), statement);
     if (!packages.modules.empty()) pasted(say("prove"), import_of(packages.modules));
     if (packages.declared) tell(*packages.declared);
-    if (packages.declared && !packages.build && !packages.declared->test_file.empty())
-      line(say("note"),
-           say("its smoke test {} is a file of its sources, and is not run; --test names one that is",
-               packages.declared->test_file));
+    if (packages.test && view_.test.empty())
+      pasted(say("test"),
+             say("{} of the wheel, once it is installed; undone if it does not pass", packages.test->file));
+    else if (!packages.test && packages.declared && !packages.build && !packages.declared->test_file.empty())
+      line(say("note"), say("its smoke test {} is not in the wheel, and is not run; --test names one that is",
+                            packages.declared->test_file));
   }
 
   // The variables are those of the file; where the user has set one, the command above shows which counts.
@@ -137,6 +167,7 @@ class Text {
   const PlanView& view_;
   const FixPlan& plan_;
   std::vector<std::pair<std::string, bool>> lines_;  // and whether the legend leaves it as it is
+  bool has_work_ = false;                            // a command names the directory of this run
 };
 
 Json commands_of(const std::vector<installer::InstallerCommand>& commands) {
@@ -185,8 +216,8 @@ struct StepJson {
     Json json{{"kind", "change_packages"}, {"installer", installer::name_of(packages.installer.kind)}};
     json["requirements"] = packages.change.requirements;
     json["local"] = packages.local.empty() ? Json() : Json(packages.local);
-    json["build"] = packages.build ? commands_of(packages.build->commands) : Json();
-    json["commands"] = commands_of(packages.commands);
+    json["build"] = packages.build ? commands_of(in_work(packages.build->commands, packages)) : Json();
+    json["commands"] = commands_of(in_work(packages.commands, packages));
     json["before"] = Json::array();
     for (const auto& [name, version] : packages.before)
       json["before"].push_back({{"name", name}, {"version", version.empty() ? Json() : Json(version)}});

@@ -49,6 +49,9 @@ def test_source(here, work, monkeypatch):  # noqa: F811
     plan = here.fix("--from-source", folder, "--dry-run").ends(0, "it asks for MY_EXT_FORCE_BUILD=TRUE in the build")
     assert re.search("MAX_JOBS=1 .*MY_EXT_FORCE_BUILD=TRUE .*pip.* wheel", plan.out), plan
     assert "import torch, my_ext._C, my_ext, my_ext.ops" in plan.out, plan
+    # What a command names, and is gone with this run, has no path that somebody might type.
+    assert re.search("wheel .*WORK/wheels", plan.out) and "WORK = a temporary directory of this run" in plan.out, plan
+    assert "scankit-build" not in plan.out and "scankit-build" not in here.fix("--from-source", folder, "--dry-run", "--json").out, plan
     untouched(here, before)
     done = here.fix("--from-source", folder, "--yes", "--json").ends(0)
     [step] = done.json["steps"]
@@ -196,6 +199,42 @@ def test_smoke_test_that_fails(here, work):  # noqa: F811
     second = wheel_of(sources(work / "second", "2.0"), work / "dist")
     here.fix("--wheel", second, "--test", other, "--yes").ends(6, "AssertionError: 2.0").ends(6, "before the change it passed")
     assert here.everything() == installed and here.runs(WORKS) == "1.0"
+
+
+def test_smoke_test_of_a_wheel(here, work):  # noqa: F811
+    """It is run from where the wheel was installed, after it was shown; one that fails takes the installation back."""
+    folder = declaring(work / "src")
+    (folder / "my_ext/smoke.py").write_text('print("as", __file__)\n' + SMOKE.replace("EXPECTED", "cuda"))
+    built = wheel_of(folder, work / "dist")
+
+    def wheel(name, member, smoke, declared="my_ext/smoke.py"):
+        (work / name).mkdir()
+        text = DECLARED + f"test: {{file: {declared}}}\n"
+        one = packed(shutil.copy(built, work / name), "my_ext/scankit.module.yaml", text)
+        return packed(one, member, smoke) if member else one
+
+    before = here.everything()
+    good = wheel("good", "my_ext/checks/smoke.py", 'print("as", __file__)\n' + SMOKE.replace("EXPECTED", "cuda"), "checks/smoke.py")
+    plan = here.fix("--wheel", good, "--dry-run").ends(0, "my_ext/checks/smoke.py of the wheel, once it is installed")
+    assert "is not in the wheel" not in plan.out, plan
+    untouched(here, before)
+    done = here.fix("--wheel", good, "--yes", "--json").ends(0)
+    test = done.json["test"]
+    installed = str(here.site / "my_ext/checks/smoke.py")
+    assert test["file"] == installed and f"as {installed}" in test["after"]["lines"] and test["after"]["state"] == "passed", test
+    assert test["before"]["state"] == "not_run" and test["before"]["why"] == "it comes with the wheel", test
+    here.restore().ends(0)
+    assert here.everything() == before
+    bad = wheel("bad", "my_ext/checks/smoke.py", SMOKE.replace("EXPECTED", "cpu"), "checks/smoke.py")
+    here.fix("--wheel", bad, "--yes").ends(6, "AssertionError: another device than cpu").ends(6, "nothing was changed")
+    assert here.everything() == before
+    # --test takes its place; and a file of the sources alone is told.
+    other = work / "another.py"
+    other.write_text("import sys\n")
+    replaced = here.fix("--wheel", bad, "--test", other, "--dry-run").ends(0, f"{other}, before and after")
+    assert "smoke.py" not in replaced.out, replaced
+    here.fix("--wheel", wheel("without", "", "", "tests/smoke.py"), "--dry-run").ends(0, "its smoke test tests/smoke.py is not in the wheel")
+    assert here.everything() == before
 
 
 def test_interrupted_test(here, work):  # noqa: F811

@@ -311,6 +311,18 @@ Result<std::optional<WheelText>> module_file_of_wheel(const std::string& path) {
   return std::optional(WheelText{found->name, std::move(text)});
 }
 
+Result<std::optional<WheelText>> file_of_wheel(const std::string& path,
+                                               const std::vector<std::string>& names) {
+  SCANKIT_TRY(Archive archive, open_archive(path));
+  for (const std::string& name : names)
+    for (const Member& member : archive.members) {
+      if (installed_name(member.name) != name) continue;
+      SCANKIT_TRY(std::string text, read_text(archive.zip.get(), path, member));
+      return std::optional(WheelText{name, std::move(text)});
+    }
+  return std::optional<WheelText>();
+}
+
 Result<std::string> record_of_wheel(const std::string& path) {
   SCANKIT_TRY(Archive archive, open_archive(path));
   const Member* record = find_info(archive.members, "RECORD");

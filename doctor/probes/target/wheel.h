@@ -52,6 +52,9 @@ struct WheelText {
   std::string name, text;  // of the member
 };
 Result<std::optional<WheelText>> module_file_of_wheel(const std::string& path);
+// The first of these files that it would put into site-packages, under that name: "my_ext/tests/smoke.py".
+Result<std::optional<WheelText>> file_of_wheel(const std::string& path,
+                                               const std::vector<std::string>& names);
 // The text of its .dist-info/RECORD.
 Result<std::string> record_of_wheel(const std::string& path);
 // What is wrong with scankit.module.yaml, for its maintainer; "" where nothing is, or where the wheel has none.
