@@ -89,6 +89,8 @@ def test_wheel(here, work):  # noqa: F811
     misspelled = packed(wheel_of(folder, work / "misspelled"), "my_ext/scankit.module.yaml", DECLARED.replace("modules:", "module:"))
     said = here.scankit("doctor", "--python", here.python, "--so", misspelled).out
     assert f'{misspelled}/my_ext/scankit.module.yaml:3:1: unknown field "module"; did you mean "modules"?' in said, said
+    matrix = here.scankit("doctor", "--so", misspelled, "--torch", "2.11", "--json").json
+    assert [note.split(";")[0] for note in matrix["notes"]] == [f'{misspelled}/my_ext/scankit.module.yaml:3:1: unknown field "module"'], matrix
     other = packed(wheel_of(folder, work / "other"), "my_ext/scankit.module.yaml", DECLARED.replace("distribution: my-ext", "distribution: torch"))
     refused(here, 1, "describes torch, and the wheel is of my_ext", "--wheel", other)
     (folder / "my_ext/ops.py").write_text("")
@@ -113,6 +115,20 @@ def test_doctor_of_the_installed_package(here, work):  # noqa: F811
     module.write_bytes(whole[:len(whole) // 8])
     cut = here.scankit("doctor", "--python", here.python).ends(1, "corrupt_binary")
     assert "MY_EXT_FORCE_BUILD=TRUE" in cut.out, cut
+    # A wrong declaration is named by --so of the module's file too, and by the matrix; not for a file of another package.
+    module.write_bytes(whole)
+    wrong = f'{here.site}/my_ext/scankit.module.yaml:3:1: unknown field "module"; did you mean "modules"?'
+    (here.site / "my_ext/scankit.module.yaml").write_text(DECLARED.replace("modules:", "module:"))
+    assert wrong in here.scankit("doctor", "--python", here.python, "--so", module).out
+    assert wrong in here.scankit("doctor", "--so", module, "--torch", "2.11").out
+    dist_info = here.site / "my_ext-1.0.dist-info/scankit.module.yaml"
+    (here.site / "my_ext/scankit.module.yaml").rename(dist_info)
+    other = work / "other_package.so"
+    other.write_bytes(whole)
+    assert str(dist_info) in here.scankit("doctor", "--python", here.python, "--so", module).out
+    assert "scankit.module.yaml" not in here.scankit("doctor", "--python", here.python, "--so", other).out
+    dist_info.unlink()
+    module.write_bytes(whole[:len(whole) // 8])
     older = (here.site / "my_ext/scankit.module.yaml")
     older.write_text(DECLARED.replace("1.13", "99"))
     assert "torch>=99" in here.scankit("doctor", "--python", here.python).out

@@ -12,6 +12,7 @@
 #include "ci/gate/policy.h"
 #include "doctor/base/files.h"
 #include "doctor/base/sha256.h"
+#include "doctor/declared/module_file.h"
 #include "doctor/logs/explainer.h"
 #include "doctor/model/json.h"
 #include "doctor/model/redact.h"
@@ -109,6 +110,11 @@ void read_metadata(std::string_view input) {
   for (const Wheel& wheel : probes::tag_lines(std::string(input))) (void)probes::expanded_tags(wheel).size();
 }
 
+void read_module_file(std::string_view input) {
+  const auto file = declared::parse_module_file(input, "scankit.module.yaml");
+  if (file) (void)declared::imports_of(*file).size();
+}
+
 void read_python_source(std::string_view input) {
   (void)preflight::read_python_text(input);
   (void)probes::scan_imports(input, {"torch", "selective_scan_cuda"}).size();
@@ -128,6 +134,7 @@ constexpr std::array kTextTargets = {Target{"snapshot", read_snapshot},
                                      Target{"fleet_node", read_node},
                                      Target{"redact", redact},
                                      Target{"metadata", read_metadata},
+                                     Target{"module_file", read_module_file},
                                      Target{"python_source", read_python_source}};
 
 }  // namespace

@@ -26,7 +26,6 @@
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/snapshot.h"
 #include "doctor/probes/target/target.h"
-#include "doctor/probes/target/wheel.h"
 #include "doctor/report/progress.h"
 
 namespace scankit::cli {
@@ -291,9 +290,8 @@ Result<Facts> gather(const EnvironmentOptions& options) {
   }
   facts.snapshot = std::move(read->snapshot);
   facts.notes = std::move(read->notes);
-  for (const Wheel& wheel : reading->named.wheels)
-    if (Message problem = probes::module_file_problem(wheel); !problem.empty())
-      facts.notes.push_back(std::move(problem));
+  for (Message& problem : probes::module_file_problems(*reading->host, reading->named))
+    facts.notes.push_back(std::move(problem));
   facts.snapshot.target_root = options.root;
   facts.snapshot.named_files = options.so;
   // Without a usable Python the snapshot still describes the machine; why the Python is missing explains

@@ -264,8 +264,9 @@ void judge_axes(const MatrixRequest& request, const Place& usual, Group& group) 
 }
 
 // Each wheel by itself; everything that is in none as one candidate.
-Result<std::vector<Group>> groups_of(const std::vector<std::string>& names) {
+Result<std::vector<Group>> groups_of(const std::vector<std::string>& names, std::vector<Message>& notes) {
   SCANKIT_TRY(const probes::NamedFiles all, probes::open_named_files_alone(names));
+  notes = probes::module_file_problems(*make_real_host(), all);
   std::map<std::string, Group> groups;
   for (const Wheel& wheel : all.wheels) {
     SCANKIT_TRY(probes::NamedFiles named, probes::open_named_files_alone({wheel.path}));
@@ -304,8 +305,8 @@ std::string_view fit_word(Fit fit) {
 }
 
 Result<Matrix> matrix_of(const MatrixRequest& request) {
-  SCANKIT_TRY(std::vector<Group> groups, groups_of(request.files));
   Matrix matrix;
+  SCANKIT_TRY(std::vector<Group> groups, groups_of(request.files, matrix.notes));
   for (Group& group : groups) {
     describe(group);
     if (group.told.libraries == 0) continue;

@@ -62,6 +62,7 @@ struct FileGroup {
 
 struct Matrix {
   std::vector<FileGroup> groups;
+  std::vector<Message> notes;  // what is wrong with a scankit.module.yaml of theirs
 };
 
 // An Error where a file that was named cannot be examined, or where none of them holds a compiled module.

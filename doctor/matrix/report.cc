@@ -225,6 +225,8 @@ std::string matrix_text(const Matrix& matrix, const report::TextStyle& style) {
       for (const Reason& reason : reasons) page.line(2, reason_line(group, reason));
       page.gap();
     }
+  if (!style.quiet)
+    for (const Message& note : matrix.notes) page.line(0, tr(note));
   page.marked(0, mark_of(overall(matrix)), "", verdict_line(matrix));
   return page.take();
 }
@@ -251,9 +253,12 @@ std::string matrix_json(const Matrix& matrix) {
                       {"glibc", axis_json(group.glibcs)},
                       {"gpu", axis_json(group.gpus)}});
   }
+  Json notes = Json::array();
+  for (const Message& note : matrix.notes) notes.push_back(english(note));
   return json_document(Json{{"$schema", "urn:scankit:matrix:1"},
                             {"tool_version", kToolVersion},
                             {"verdict", fit_word(overall(matrix))},
+                            {"notes", std::move(notes)},
                             {"groups", std::move(groups)}});
 }
 
@@ -326,6 +331,8 @@ report::Document matrix_document(const Matrix& matrix) {
                             .exit_status = exit_status_of(matrix),
                             .metrics = {report::exit_status_metric(exit_status_of(matrix))},
                             .tool_version = kToolVersion};
+  for (const Message& note : matrix.notes)
+    document.blocks.emplace_back(report::Paragraph{report::as_text(tr(note))});
   for (const FileGroup& group : matrix.groups) {
     const std::size_t first = document.problems.size();
     for (const Reason& reason : reasons_of(group))

@@ -89,6 +89,10 @@ Result<NamedFiles> open_named_files(std::unique_ptr<Host> base, const std::vecto
 // Opens what was named, for a machine of which no file is at hand: nothing but what was named is seen.
 Result<NamedFiles> open_named_files_alone(const std::vector<std::string>& names);
 
+// What is wrong with the scankit.module.yaml of each wheel, and of the package or the project that a file lies in, a
+// sentence each. `host` has the files, and what is around them.
+std::vector<Message> module_file_problems(const Host& host, const NamedFiles& named);
+
 // Inspects and resolves them in the environment of `snapshot`, whose modules they become.
 void probe_named_files(NamedFiles& named, Snapshot& snapshot);
 // The same with a stored snapshot of another machine, by the facts that it holds.
