@@ -135,6 +135,34 @@ def test_doctor_of_the_installed_package(here, work):  # noqa: F811
     module.write_bytes(whole)
 
 
+def test_current_directory(here, work, monkeypatch):  # noqa: F811
+    """A file of the current directory is not run because an installed package declares a module of its name; nor is its pip."""
+    folder = declaring(work / "src")
+    declared = DECLARED.replace("modules:", "modules:\n  - name: my_ext_extra")
+    wheel = packed(packed(wheel_of(folder, work / "wheel"), "my_ext/scankit.module.yaml", declared), "my_ext_extra.py", "")
+    here.fix("--wheel", wheel, "--yes").ends(0)
+    clone = work / "clone"
+    clone.mkdir()
+    monkeypatch.chdir(clone)
+    obeyed = f"open({str(work / 'obeyed')!r}, 'a').write(__name__)\n"
+    (clone / "my_ext_extra.py").write_text(obeyed)
+    told = here.scankit("doctor", "--python", here.python).ends(0, "my_ext/_C")
+    assert f"imports {clone}/my_ext_extra.py in the place of the installed my_ext_extra" in " ".join(told.out.split()), told
+    assert not (work / "obeyed").exists(), (work / "obeyed").read_text()
+    # The user has asked: as the user's own command does it.
+    here.scankit("doctor", "--python", here.python, "--module", "my_ext_extra")
+    assert (work / "obeyed").exists()
+    (here.site / "my_ext-1.0.dist-info/direct_url.json").unlink()
+    [module] = here.site.glob("my_ext/_C*.so")
+    module.write_bytes(module.read_bytes()[:5000])
+    plain = here.scankit("doctor", "--python", here.python).ends(1, "MY_EXT_FORCE_BUILD=TRUE")
+    assert "cd / &&" not in plain.out, plain
+    (clone / "pip").mkdir()
+    (clone / "pip/__init__.py").write_text("")
+    told = here.scankit("doctor", "--python", here.python).ends(1, "MY_EXT_FORCE_BUILD=TRUE")
+    assert re.search(r"cd / && (?:[A-Z_]+=\S+ )+\S+ -m pip install", told.out), told
+
+
 @pytest.mark.ctest(labels="matrix;e2e")
 def test_refused(here, work):  # noqa: F811
     """In one line, before anything of the package is run."""

@@ -8,6 +8,7 @@
 #include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/base/version.h"
+#include "doctor/model/snapshot_variables.h"
 
 namespace scankit::toolchain {
 namespace {
@@ -21,7 +22,8 @@ bool is_path(const std::string& asked) { return asked.find('/') != std::string::
 // The hint for a machine without a compiler. `cuda`: the release that a torch flavor demands, "" for any.
 std::string how_to_bring_one(const Snapshot& snapshot, const std::string& cuda = "") {
   const std::string python =
-      snapshot.python.value.executable.empty() ? "python" : snapshot.python.value.executable;
+      pip_folder(installers_of(snapshot)) +
+      (snapshot.python.value.executable.empty() ? "python" : snapshot.python.value.executable);
   const auto wanted = Version::parse(cuda);
   if (wanted && wanted->part(0) != 12)
     return say("install the NVRTC of torch's own CUDA (no compiler needed): {}",

@@ -19,9 +19,20 @@ const Check* check_of(const Outcome& outcome) {
   return found == all_checks().end() ? nullptr : *found;
 }
 
+// What only a package declares is imported without the current directory (observed_program.h), which says nothing of a
+// file there: the user's own command would take that.
+bool is_of_another_file(const Snapshot& snapshot, const Observation& seen) {
+  const auto copy = selected_copy(snapshot, seen.module);
+  if (!copy || (*copy)->sys_path_index < 0 || seen.file.empty()) return false;
+  const PathEntry& place =
+      snapshot.python.value.sys_path.at(static_cast<std::size_t>((*copy)->sys_path_index));
+  return place.origin == "cwd" && seen.file != (*copy)->path && seen.file != (*copy)->real_path;
+}
+
 // CPython opens modules with RTLD_NOW, so a module that was imported has every name, version and library
 // that it needs. The finding stays as a note, so that the reader sees what was weighed.
 void withdraw(Report& report, const Observation& seen) {
+  if (is_of_another_file(report.snapshot, seen)) return;
   for (Outcome& outcome : report.outcomes) {
     const Check* check = check_of(outcome);
     if (check == nullptr || !check->confirmed_by_import) continue;

@@ -248,6 +248,9 @@ void observe(const EnvironmentOptions& options, Reading& reading, Deadline deadl
     reading.progress->now(what, limit, since);
   };
   facts.snapshot.observations = probes::observe_imports(*reading.host, facts.snapshot, request);
+  if (facts.snapshot.observations.present())
+    for (Message& note : probes::namesakes_here(*reading.host, facts.snapshot))
+      facts.notes.push_back(std::move(note));
   if (facts.snapshot.observations.present()) probes::try_suspects(facts.snapshot, request);
 }
 

@@ -71,9 +71,12 @@ constexpr std::array kFields{std::pair{"installer: uv", &Installers::uv},
                              std::pair{"installer: ensurepip", &Installers::ensurepip},
                              std::pair{"installer: site", &Installers::site},
                              std::pair{"installer: owner", &Installers::owner},
-                             std::pair{"installer: pip user", &Installers::pip_user}};
+                             std::pair{"installer: pip user", &Installers::pip_user},
+                             std::pair{"installer: pip hidden", &Installers::pip_hidden}};
 
 }  // namespace
+
+std::string pip_folder(const Installers& here) { return here.pip_hidden.empty() ? "" : "cd / && "; }
 
 std::string pip_prefix(const Installers& here, const Python& python) {
   return here.pip_user.empty() || python.prefix == python.base_prefix ? "" : "PIP_USER=0 ";

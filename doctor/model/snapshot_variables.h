@@ -39,7 +39,12 @@ struct Installers {
   std::string site;       // the folder that an installer writes to
   std::string owner;      // who has to run it, by name or number, where this user may not write to `site`
   std::string pip_user;   // the variable or file by which pip installs for the user alone; "" for none
+  std::string
+      pip_hidden;  // what of the current directory `python -m pip` would run in its place; "" for nothing
 };
+// Before a command with `python -m pip`, which puts the current directory in front of sys.path: "cd / && " where something
+// there would be run in the place of pip, or of what pip imports; or "".
+std::string pip_folder(const Installers& here);
 // Before a pip command that changes a venv, which refuses --user whoever asks for it: "PIP_USER=0 ", or "".
 std::string pip_prefix(const Installers& here, const Python& python);
 

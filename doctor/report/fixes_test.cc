@@ -44,6 +44,19 @@ Report broken(Snapshot snapshot, std::vector<Fix> fixes, const std::string& modu
 
 const Fix kTriton = InstallPackages{{"triton==3.6.0"}};
 
+// `python -m pip` would run what the current directory has under a name of pip's.
+TEST(Installer, IsRunElsewhereWhereTheCurrentDirectoryHidesPip) {
+  const std::string pip = "/usr/bin/python3.11 -m pip --python /v/bin/python";
+  const Snapshot snapshot = with(venv(), {.base_pip = "/usr/bin/python3.11", .pip_hidden = "/clone/pip"});
+  EXPECT_EQ(fix_command(kTriton, snapshot), "cd / && " + pip + " install triton==3.6.0");
+  EXPECT_EQ(fix_command(RebuildPackage{"my-ext", "1.0", "", {{"MAX_JOBS", "1"}}}, snapshot).substr(0, 20),
+            "cd / && MAX_JOBS=1 /");
+  EXPECT_TRUE(fix_command(KeepOnly{"triton==3.6.0", {"other"}}, snapshot).starts_with("cd / && " + pip));
+  EXPECT_TRUE(fix_command(BuildProject{"/clone"}, snapshot).starts_with("cd / && " + pip));
+  const Snapshot by_uv = with(venv(), {.uv = "/bin/uv", .pip_hidden = "/clone/pip"});
+  EXPECT_TRUE(fix_command(kTriton, by_uv).starts_with("uv "));
+}
+
 TEST(Installer, IsOneThatIsHere) {
   Snapshot snapshot = usual();
   EXPECT_EQ(fix_command(kTriton, snapshot),

@@ -65,7 +65,8 @@ std::string conda_command(const InstallPackages& fix, const Snapshot& snapshot) 
 struct Installer {
   std::string words;
   bool uv = false;
-  std::string uninstall;  // "": not possible here
+  std::string uninstall;    // "": not possible here
+  std::string before = {};  // the beginning of the whole line: where it is run
   bool exists() const { return !words.empty(); }
 };
 
@@ -80,6 +81,12 @@ bool user_site_serves(const Python& python) {
   return python.prefix == python.base_prefix && python.user_site_enabled && !python.externally_managed;
 }
 
+// `python -m pip` where the current directory does not hide pip.
+Installer out_of_the_way(const Installers& here, Installer by) {
+  by.before = pip_folder(here);
+  return by;
+}
+
 // The installer that works for this environment as this user. Empty: none does, and
 // who_can_install() says why.
 Installer installer(const Snapshot& snapshot) {
@@ -92,14 +99,15 @@ Installer installer(const Snapshot& snapshot) {
   if (python.externally_managed) return {};
   // This user cannot write to the environment; only the user's own site-packages is left.
   if (!here.owner.empty())
-    return python.has_pip && user_site_serves(python) ? Installer{path + " -m pip install --user"}
-                                                      : Installer{};
+    return python.has_pip && user_site_serves(python)
+               ? out_of_the_way(here, {path + " -m pip install --user"})
+               : Installer{};
   const std::string prefix = pip_prefix(here, python);
-  if (python.has_pip) return by_pip(prefix + path + " -m pip");
+  if (python.has_pip) return out_of_the_way(here, by_pip(prefix + path + " -m pip"));
   if (!here.uv.empty()) return by_uv(path);
   // pip 22.3 and newer can install into another environment with --python.
   if (!here.base_pip.empty())
-    return by_pip(prefix + shell_quoted(here.base_pip) + " -m pip --python " + path);
+    return out_of_the_way(here, by_pip(prefix + shell_quoted(here.base_pip) + " -m pip --python " + path));
   return {};
 }
 
@@ -154,13 +162,13 @@ std::string install_command(const InstallPackages& fix, const Snapshot& snapshot
   const Installer by = installer(snapshot);
   if (!by.exists() || tied_to_its_source(fix, snapshot) != nullptr) return "";
   const std::string wanted = quoted(fix, snapshot);
-  if (!fix.reinstall) return by.words + wanted;
+  if (!fix.reinstall) return by.before + by.words + wanted;
   // uv links the files of an environment from its cache, so a file that was damaged in place is damaged
   // in the cache too, and would come back.
   if (by.uv) return "uv cache clean" + names(fix) + " && " + by.words + " --reinstall" + wanted;
   // --force-reinstall alone would reinstall all dependencies, which are gigabytes for torch. The second
   // command installs those that are missing.
-  return by.words + " --force-reinstall --no-deps" + wanted + " && " + by.words + wanted;
+  return by.before + by.words + " --force-reinstall --no-deps" + wanted + " && " + by.words + wanted;
 }
 
 // --no-build-isolation, because an isolated build would use a torch of its own, unless its maintainer declares that
@@ -169,7 +177,7 @@ std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot)
   const Installer by = installer(snapshot);
   const std::string source = source_of(fix.distribution, snapshot);
   if (!by.exists() || !who_can_rebuild(fix, snapshot).empty()) return "";
-  std::string command;
+  std::string command = by.before;
   for (const auto& [name, value] : fix.environment) command += name + "=" + shell_quoted(value) + " ";
   command += by.words + (fix.isolated ? " --no-deps" : " --no-build-isolation --no-deps");
   if (!fix.project.empty()) return command + " --editable " + shell_quoted(fix.project);
@@ -183,7 +191,7 @@ std::string rebuild_command(const RebuildPackage& fix, const Snapshot& snapshot)
 // With dependencies: the project may never have been installed here.
 std::string build_command(const BuildProject& fix, const Snapshot& snapshot) {
   const Installer by = installer(snapshot);
-  return by.exists() ? by.words + " --no-build-isolation " + shell_quoted(fix.folder) : "";
+  return by.exists() ? by.before + by.words + " --no-build-isolation " + shell_quoted(fix.folder) : "";
 }
 
 // --no-deps: the dependencies are there, and reinstalling them may be gigabytes.
@@ -197,7 +205,7 @@ std::string keep_command(const KeepOnly& fix, const Snapshot& snapshot) {
   }
   const Installer by = installer(snapshot);
   if (by.uninstall.empty()) return "";
-  return by.uninstall + " " + shell_line(fix.others) + " && " + by.words +
+  return by.before + by.uninstall + " " + shell_line(fix.others) + " && " + by.words +
          (by.uv ? " --reinstall" : " --force-reinstall") + " --no-deps " +
          shell_quoted(asked_for(fix.requirement, snapshot));
 }

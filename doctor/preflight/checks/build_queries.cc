@@ -106,8 +106,9 @@ std::string build_command(const Snapshot& snapshot, const std::string& variables
       python.has_pip ? program + " -m pip install"
       : by_base      ? join({shell_quoted(here.base_pip), "-m pip --python", program, "install"}, " ")
                      : "uv pip install --python " + program;
-  const std::string prefix = python.has_pip || by_base ? pip_prefix(here, python) : "";
-  return before + prefix + installer + " --no-build-isolation " + folder;
+  const bool by_pip = python.has_pip || by_base;
+  const std::string prefix = by_pip ? pip_prefix(here, python) : "";
+  return (by_pip ? pip_folder(here) : "") + before + prefix + installer + " --no-build-isolation " + folder;
 }
 
 // `otherwise` comes first, because the user is about to build; scankit's own module needs no build.

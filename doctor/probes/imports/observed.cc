@@ -12,6 +12,7 @@
 #include "doctor/host/host.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/sys_path.h"
+#include "doctor/probes/snapshot.h"
 
 namespace scankit::probes {
 namespace {
@@ -57,7 +58,7 @@ bool loads(const Snapshot& snapshot, const AuditedFile& file, std::chrono::milli
   if (const std::string package = package_of(snapshot, file.path); !package.empty())
     imports.push_back("?" + package);
   imports.push_back(file.path);
-  const ChildAnswer answer = import_in_child(snapshot.python.value.requested, imports, timeout);
+  const ChildAnswer answer = import_in_child(snapshot.python.value.requested, imports, timeout, {}, true);
   return std::ranges::any_of(answer.imports, [&](const Observation& seen) {
     return seen.module == file.path && seen.outcome == "ok";
   });
@@ -84,12 +85,23 @@ void try_suspects(Snapshot& snapshot, const ObserveRequest& request) {
 
 namespace {
 
+// A name that nobody chose but the maintainer of an installed package. The user's own command would see the current
+// directory for a module that the user has asked for, and for those that scankit knows.
+bool only_declared(const Snapshot& snapshot, const std::string& module) {
+  for (const auto* chosen : {&snapshot.modules_asked, &kDefaultModules, &kRareModules})
+    if (std::ranges::find(*chosen, module) != chosen->end()) return false;
+  return std::ranges::any_of(snapshot.declared, [&](const DeclaredPackage& package) {
+    return std::ranges::find(package.modules, module) != package.modules.end();
+  });
+}
+
 // What an import of torch with its CUDA libraries keeps in memory, rounded up (measured: 0.6 GiB
 // for 2.11+cu130).
 constexpr std::uint64_t kMemoryOfOne = 1u << 30;
 
 struct Task {
   std::vector<std::string> modules;
+  bool apart = false;  // from the current directory
   ChildAnswer answer;
 };
 
@@ -175,8 +187,9 @@ void run_all(const std::string& python, std::vector<Task>& tasks, std::size_t wi
         const auto& modules = tasks[i].modules;
         const auto limit = std::min(left, (modules.size() > 2 ? 2 : 1) * request.timeout);
         imports.begin(i, bare_name(modules.front()), limit);
-        auto answer = import_in_child(python, modules, limit,
-                                      [&](const std::string& module) { imports.begin(i, module, limit); });
+        auto answer = import_in_child(
+            python, modules, limit, [&](const std::string& module) { imports.begin(i, module, limit); },
+            tasks[i].apart);
         imports.end(i);
         return answer;
       }));
@@ -303,6 +316,25 @@ void take_torch_first(const Task& task, bool& torch_seen, std::vector<Observatio
 
 }  // namespace
 
+std::vector<Message> namesakes_here(const Host& host, const Snapshot& snapshot) {
+  std::vector<Message> notes;
+  const auto& path = snapshot.python.value.sys_path;
+  if (path.empty() || path.front().origin != "cwd") return notes;
+  const std::string& here = path.front().path;
+  // An editable installation of the sources here is imported from here.
+  if (std::ranges::count(path, here, &PathEntry::path) > 1) return notes;
+  for (const std::string& module : snapshot.modules) {
+    const std::string top = path_join(here, module.substr(0, module.find('.')));
+    const std::string file = host.exists(top + "/__init__.py") ? top : top + ".py";
+    if (only_declared(snapshot, module) && host.exists(file))
+      notes.push_back(message(
+          "a Python that is started in this directory imports {} in the place of the installed {}; scankit "
+          "imported the installed one (--module {} imports it as a program here would)",
+          file, module, module));
+  }
+  return notes;
+}
+
 Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapshot& so_far,
                                                  const ObserveRequest& request) {
   using Seen = Probed<std::vector<Observation>>;
@@ -314,7 +346,7 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
   // As the user does it: plain, in a fresh interpreter. Only what fails so is tried again after torch.
   std::vector<Task> bare, after_torch;
   for (const std::string& module : so_far.modules)
-    bare.push_back({.modules = {with_called_names(so_far, module)}});
+    bare.push_back({.modules = {with_called_names(so_far, module)}, .apart = only_declared(so_far, module)});
   run_all(python, bare, std::max<std::size_t>(width, 2), request);
   if (out_of_time(request)) return no_time();
   std::vector<Observation> seen;
@@ -323,7 +355,8 @@ Probed<std::vector<Observation>> observe_imports(const Host& host, const Snapsho
     seen.push_back(task.answer.imports.front());
     seen.back().variant = "bare";
     if (torch_may_help(seen.back()))
-      after_torch.push_back({.modules = {"torch", with_called_names(so_far, seen.back().module)}});
+      after_torch.push_back(
+          {.modules = {"torch", with_called_names(so_far, seen.back().module)}, .apart = task.apart});
   }
   const bool torch = so_far.torch.state != ProbeState::Absent;
   if (torch && after_torch.empty()) after_torch.push_back({.modules = {"torch"}});

@@ -56,12 +56,18 @@ struct ChildAnswer {
   std::vector<Observation> imports;
 };
 
-// `begins` hears the name of each module when its import begins, from this thread; it may be empty.
+// `begins` hears the name of each module when its import begins, from this thread; it may be empty. `apart`: without the
+// current directory on sys.path, for names that the user has not chosen.
 ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
                             std::chrono::milliseconds timeout,
-                            const std::function<void(const std::string& module)>& begins = {});
+                            const std::function<void(const std::string& module)>& begins = {},
+                            bool apart = false);
 // The same from a finished process; for tests.
 ChildAnswer read_child(const std::string& python, const ProcessResult& process);
+
+// Files of the current directory that a Python started there imports in the place of a module that only an installed
+// package declares, which observe_imports() imports without that directory. A sentence each.
+std::vector<Message> namesakes_here(const Host& host, const Snapshot& snapshot);
 
 // The environment of such a child: the user's, since PYTHONPATH and the loader's variables are part of the
 // question, without what makes Python run or print other things, and without the leave to write .pyc files.

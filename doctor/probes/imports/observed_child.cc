@@ -260,7 +260,7 @@ ChildAnswer read_child(const std::string& python, const ProcessResult& process) 
 
 ChildAnswer import_in_child(const std::string& python, const std::vector<std::string>& modules,
                             std::chrono::milliseconds timeout,
-                            const std::function<void(const std::string& module)>& begins) {
+                            const std::function<void(const std::string& module)>& begins, bool apart) {
   // faulthandler writes its stack before our clock ends, while somebody
   // still reads it: a point in time and not a duration, since Python needs a
   // while to start where a machine is busy. Both clocks are CLOCK_MONOTONIC.
@@ -268,7 +268,7 @@ ChildAnswer import_in_child(const std::string& python, const std::vector<std::st
       std::chrono::steady_clock::now() + std::max(std::chrono::milliseconds(200), timeout * 9 / 10);
   const double seconds = std::chrono::duration<double>(dump_at.time_since_epoch()).count();
   ProcessRequest request;
-  request.argv = {python, "-c", kImportProgram, std::to_string(seconds)};
+  request.argv = {python, "-c", kImportProgram, std::to_string(seconds), apart ? "apart" : "here"};
   request.argv.insert(request.argv.end(), modules.begin(), modules.end());
   request.environment = child_environment(environ);
   request.timeout = timeout;

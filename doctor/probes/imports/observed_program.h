@@ -5,7 +5,8 @@ namespace scankit::probes {
 
 // Runs in the user's own Python (3.6 and up): imports the modules named on its command line in turn, and says
 // on descriptor 3 what became of each, one JSON object a line. Standard output and error are the modules'
-// own. Descriptor 3 is moved away first, so that nobody's noise can land among the answers, and the end is
+// own. "apart" instead of "here" takes the current directory, which `python -c` puts in front, off sys.path: a file of it
+// is not run because a stranger's package declares a module of its name. Descriptor 3 is moved away first, so that nobody's noise can land among the answers, and the end is
 // _exit: what the interpreter does while it closes down is no part of an import.
 //
 // "?pkg.part:name,other" goes on after a failure, and asks the module for these names as `from pkg.part
@@ -17,7 +18,9 @@ inline constexpr const char* kImportProgram = R"(
 import os, sys
 channel = os.dup(3)
 os.close(3)
-modules, dump_at = sys.argv[2:], float(sys.argv[1])
+dump_at, modules = float(sys.argv[1]), sys.argv[3:]
+if sys.argv[2] == 'apart' and sys.path[:1] == ['']:
+    del sys.path[0]
 sys.argv[:] = ['-c']
 import faulthandler, importlib, json, re, time
 def say(**fields):

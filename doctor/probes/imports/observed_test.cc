@@ -50,6 +50,20 @@ TEST_F(ObservedChild, ReportsTheFileOfAModuleThatImports) {
   EXPECT_EQ(seen.file, folder_->path() + "/fine.py");
 }
 
+TEST_F(ObservedChild, ImportsWithoutTheCurrentDirectoryWhereTheNameIsAStrangers) {
+  const auto clone = TemporaryDirectory::create("observed");
+  std::ofstream(clone->path() + "/of_nobody.py") << "";
+  module("fine", "");
+  std::ofstream(clone->path() + "/fine.py") << "raise RuntimeError('obeyed')\n";
+  const std::string before = current_directory();
+  ASSERT_EQ(::chdir(clone->path().c_str()), 0);
+  EXPECT_EQ(first(import_in_child(kPython, {"of_nobody"}, 20s)).outcome, "ok");
+  EXPECT_EQ(first(import_in_child(kPython, {"fine"}, 20s)).message, "obeyed");
+  EXPECT_EQ(first(import_in_child(kPython, {"of_nobody"}, 20s, {}, true)).exception, "ModuleNotFoundError");
+  EXPECT_EQ(first(import_in_child(kPython, {"fine"}, 20s, {}, true)).outcome, "ok");
+  ASSERT_EQ(::chdir(before.c_str()), 0);
+}
+
 TEST_F(ObservedChild, KeepsTypeAndTextOfTheException) {
   module("broken", "raise ImportError('libc10.so: cannot open\\x1b[31m')\n");
   const Observation seen = first(import_in_child(kPython, {"broken"}, 20s));

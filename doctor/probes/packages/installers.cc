@@ -111,6 +111,37 @@ std::string owner_of_folder(const Host& host, const std::string& folder) {
   return info ? user_name(host, info->uid) : std::string("its owner");
 }
 
+constexpr std::size_t kMostOfCurrent = 4096;  // of the current directory
+
+// "json" of json.py, of json.abi3.so, and of a directory that is a package; "" else.
+std::string module_name(const Host& host, const std::string& folder, const DirEntry& entry) {
+  const std::string& name = entry.name;
+  if (name.ends_with(".py") || name.ends_with(".so")) return name.substr(0, name.find('.'));
+  const bool is_package =
+      name.find('.') == std::string::npos && host.exists(path_join(path_join(folder, name), "__init__.py"));
+  return is_package ? name : "";
+}
+
+// A package pip of the current directory, or a module of it with a name of the standard library, which pip is full of.
+// `test` is one that no program imports, and the name of many a directory.
+std::string hides_pip(const Host& host, const Python& python) {
+  if (python.sys_path.empty() || python.sys_path.front().origin != "cwd") return "";
+  const std::string& here = python.sys_path.front().path;
+  const auto entries = host.list(here);
+  if (!entries) return "";
+  for (std::size_t i = 0; i < std::min(entries->size(), kMostOfCurrent); ++i) {
+    const std::string name = module_name(host, here, (*entries)[i]);
+    if (name.empty() || name == "test") continue;
+    const bool hides = name == "pip" || std::ranges::any_of(python.sys_path, [&](const PathEntry& entry) {
+                         const std::string path = path_join(entry.path, name);
+                         return entry.origin == "stdlib" && path_dirname(path) != here &&
+                                (host.exists(path + ".py") || host.exists(path_join(path, "__init__.py")));
+                       });
+    if (hides) return path_join(here, (*entries)[i].name);
+  }
+  return "";
+}
+
 }  // namespace
 
 Installers probe_installers(const Host& host, const Python& python) {
@@ -124,6 +155,7 @@ Installers probe_installers(const Host& host, const Python& python) {
   found.site = site_of(python);
   found.owner = owner_of_folder(host, found.site);
   found.pip_user = pip_user_setting(host, python);
+  found.pip_hidden = hides_pip(host, python);
   return found;
 }
 

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "doctor/base/files.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_host_test.h"
@@ -71,6 +72,27 @@ TEST_F(ProbeInstallers, KnowWhatMakesPipInstallForTheUserAlone) {
   host_.variables.erase("PIP_USER");
   host_.variables["PIP_CONFIG_FILE"] = "/dev/null";
   EXPECT_EQ(probed().pip_user, "");
+}
+
+TEST_F(ProbeInstallers, SeeWhatHidesPip) {
+  make_venv("venv", install("base"));
+  write("base/lib/python3.11/json/__init__.py", "");
+  write("base/lib/python3.11/test/__init__.py", "");
+  write("clone/setup.py", "");
+  write("clone/json/notes.txt", "");
+  write("clone/test/__init__.py", "");
+  const std::string before = current_directory();
+  ASSERT_EQ(::chdir(at("clone").c_str()), 0);
+  EXPECT_EQ(probed().pip_hidden, "");
+  write("clone/json/__init__.py", "");
+  EXPECT_EQ(probed().pip_hidden, at("clone/json"));
+  host_.variables["PYTHONSAFEPATH"] = "1";
+  EXPECT_EQ(probed().pip_hidden, "");
+  host_.variables.erase("PYTHONSAFEPATH");
+  ASSERT_EQ(::unlink(at("clone/json/__init__.py").c_str()), 0);
+  write("clone/pip.py", "");
+  EXPECT_EQ(probed().pip_hidden, at("clone/pip.py"));
+  ASSERT_EQ(::chdir(before.c_str()), 0);
 }
 
 // Root may write everywhere, so a child that is nobody asks.
