@@ -55,5 +55,5 @@ class CondaProject:
     def run(self, command, *words):
         return run_program(self.program, command, "--yes", "--quiet", *words, timeout=300)
 
-    def create(self, folder, *words, **how):
-        return self.project.env("create", folder, *words, timeout=300, **how)
+    def create(self, folder, *words, seconds=300, **how):
+        return self.project.env("create", folder, *words, timeout=seconds, **how)

@@ -13,6 +13,8 @@ def wheel(folder, name, version, tag, files, requires=()):
     info = "%s-%s.dist-info" % (name, version)
     files = dict(files)
     needs = "".join("Requires-Dist: %s\n" % need for need in requires)
+    extras = {need.partition("extra == ")[2].strip("'") for need in requires if "extra == " in need}
+    needs += "".join("Provides-Extra: %s\n" % extra for extra in sorted(extras))  # pip ignores an extra that is not listed
     files[info + "/METADATA"] = ("Metadata-Version: 2.1\nName: %s\nVersion: %s\n%s" % (name, version, needs)).encode()
     files[info + "/WHEEL"] = ("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: %s\n" % tag).encode()
     record = ""

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from creating import left_behind, made_at, record_of
-from fixtures import run
-from program import run_program
+from fixtures import TORCH, run
 from project import sha256, text_of
 from test_bad_input import forge
+from test_create_far import serve_what_torch_needs, wheels  # noqa: F401
+from test_lock_torch import COMPUTES
 
-pytestmark = pytest.mark.ctest(group="envspec.conda", labels="matrix;large;e2e", timeout=900)
+pytestmark = pytest.mark.ctest(group="envspec.conda", labels="matrix;e2e", timeout=900)
 
 WHERE = ("import ctypes, sys; where = ctypes.CDLL(sys.prefix + '/lib/libwhere.so').where; where.restype = ctypes.c_char_p; "
          "print(where().decode())")
@@ -180,7 +181,6 @@ def test_refused(conda, monkeypatch):
     refused(5, "", variables=variables)
 
 
-@pytest.mark.ctest(labels="ci;e2e")
 def test_killed(conda):
     """At random moments, also while conda runs: the directory is not there or is whole."""
     project = conda.project
@@ -211,3 +211,29 @@ def test_killed(conda):
     assert kills, "nothing was killed"
     time.sleep(1)  # what was killed has ended
     assert conda.create("new").ends(0) and left_behind() == ["new"], left_behind()
+
+
+@pytest.mark.ctest(labels="matrix;large;e2e", timeout=1800)
+def test_torch(wheels, conda):  # noqa: F811
+    """What a suggestion's spec demands: a real torch by pip and scankit's own module, in an environment of conda's, twice."""
+    index = conda.project.index
+    for file in wheels.glob("*.whl"):
+        (index.served / file.name).symlink_to(file)
+    serve_what_torch_needs(index.served, wheels)
+    index.stop()
+    index.serve()
+    Path("specs").mkdir()
+    Path("specs/scankit.yaml").write_text(
+        'schema: 1\ngpus: [sm_90]\ntorch: {version: "%s.*"}\nextensions:\n  selective_scan_cuda: {from: scankit, torch_abi: none, code: [sm_90]}\n'
+        % ".".join(TORCH.split(".")[:2]))
+    result = conda.create("new", "--spec", "specs/scankit.yaml", "--installer", "conda", "--json", "--cache-dir",
+                          os.environ.get("SCANKIT_FIX_CACHE", "cache"), seconds=1500)
+    assert result.status in (0, 4), result.err[-1200:]
+    states = {step["what"]: step["state"] for step in result.json["proof"]}
+    assert states["spec"] == states["lock"] == "passed" and states["validate selective_scan_cuda"] in ("passed", "not_verified"), result
+    run("new/bin/python", "-c", COMPUTES)
+    assert not made_at("new") and not Path("new/.scankit/journal").exists()
+    conda.project.env("export", "requirements", "--lock", "specs/scankit.lock", "--python", "new/bin/python", "--out",
+                      "specs/requirements.txt", "--partial").ends(0)
+    assert conda.create("again", "--lock", "specs/scankit.lock", seconds=900).status in (0, 4)
+    assert record_of("again")["signature"] == record_of("new")["signature"]
