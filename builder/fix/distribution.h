@@ -11,8 +11,8 @@ namespace scankit::fix {
 // A module as an installed distribution, so that pip lists and uninstalls it (packaging.python.org,
 // "Recording installed projects" and the wheel format). Each module is a distribution of its own.
 std::string module_file(const std::string& module);  // selective_scan_cuda.abi3.so
-// The same for one Python: a free-threaded one looks at no .abi3.so, and has the same bytes under its own
-// suffix, selective_scan_cuda.cpython-314t-x86_64-linux-gnu.so.
+// The same for one Python. A free-threaded one has the same bytes under its own suffix,
+// selective_scan_cuda.cpython-314t-x86_64-linux-gnu.so: installers refuse abi3 for it, and 3.15t opens no .abi3.so.
 std::string module_file(const std::string& module, const Python& python);
 std::string distribution_stem(const std::string& module);  // scankit_selective_scan_cuda
 std::string dist_info_name(const std::string& module);     // scankit_selective_scan_cuda-VERSION.dist-info

@@ -263,8 +263,24 @@ std::optional<Finding> missing_python_library(const Copy& copy, const Python& py
   return std::nullopt;
 }
 
+// Free-threaded 3.13 and 3.14 open NAME.abi3.so like any Python, although the stable ABI up to 3.14 has their
+// objects' counts and types in other places: the process ends with SIGSEGV. Our own modules look first.
+std::optional<Finding> stable_abi_with_gil(const Copy& copy, const Python& python) {
+  if (!python.free_threaded || !(copy->tag == "abi3" || copy->tag.starts_with("abi3-"))) return std::nullopt;
+  if (is_bundled_module(copy->module) && !copy->uses_torch) return std::nullopt;
+  return Finding{
+      .cause = Cause::PythonAbiTagMismatch,
+      .subject = copy->path,
+      .module = copy->module,
+      .summary = message("{} is built for the stable ABI of Pythons with a GIL; {} opens it all the "
+                         "same and crashes, because its objects begin differently",
+                         path_basename(copy->path), this_python(python)),
+      .evidence = {copy.at("tag", copy->tag), {"/python/value/soabi", python.soabi}}};
+}
+
 std::optional<Finding> wrong_inside(const Copy& copy, const Python& python) {
-  auto finding = missing_python_names(copy, python);
+  auto finding = stable_abi_with_gil(copy, python);
+  if (!finding) finding = missing_python_names(copy, python);
   return finding ? finding : missing_python_library(copy, python);
 }
 

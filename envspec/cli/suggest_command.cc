@@ -52,6 +52,14 @@ Result<Origin> origin_of(const EnvSuggestOptions& options, DescribedTarget& desc
       SCANKIT_TRY(origin.spec, parse_spec(text, described.from));
     }
   }
+  if (described.python.ends_with('t') &&
+      is_python_version(described.python.substr(0, described.python.size() - 1)))
+    return Error{
+        Errc::Unsupported,
+        message("--python {}: the sets are for Pythons with a GIL; mamba-ssm and causal-conv1d publish no "
+                "wheels for free-threaded ones",
+                printable(described.python)),
+        message("install torch with the pip of that Python, then run scankit fix --python PATH")};
   if (!described.python.empty() && !is_python_version(described.python)) {
     if (!asked.from.empty())
       return Error{Errc::InvalidArgument,

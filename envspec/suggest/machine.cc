@@ -135,6 +135,12 @@ class TargetReader {
       request().origins[3] = "--python";
     } else if (machine_.python.present()) {
       text = minor_release_of(machine_.python.value.version);
+      if (machine_.python.value.free_threaded)
+        target_.notes.push_back(message(
+            "the Python of this environment is free-threaded, and the sets are for Python {} with a GIL: "
+            "mamba-ssm and causal-conv1d publish no wheels for free-threaded ones. To keep it, install "
+            "torch with its own pip, and run scankit fix",
+            text));
     } else {
       target_.notes.push_back(message("no Python was found: any will do; --python 3.11 names one"));
       return {};
