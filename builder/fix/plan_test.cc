@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "builder/fix/distribution.h"
 #include "doctor/base/text.h"
 
 namespace scankit::fix {
@@ -60,6 +61,24 @@ Report with_pip(Report report) {
   report.snapshot.distributions =
       Probed<std::vector<Distribution>>::of({{.name = "torch", .version = "2.11.0"}});
   return report;
+}
+
+TEST(Plan, NamesTheFileAfterAFreeThreadedPython) {
+  Python python{.requested = "/env/bin/python"};
+  python.extension_suffixes = {".cpython-314-x86_64-linux-gnu.so", ".abi3.so", ".so"};
+  compile::BuiltModule built;
+  built.file = module_file(kModule, python);
+  EXPECT_EQ(built.file, std::string(kModule) + ".abi3.so");
+  EXPECT_TRUE(wheel_tag(built).starts_with("cp38-abi3-manylinux_2_17_"));
+  python.free_threaded = true;
+  python.extension_suffixes.front() = ".cpython-314t-x86_64-linux-gnu.so";
+  built.file = module_file(kModule, python);
+  EXPECT_EQ(built.file, std::string(kModule) + ".cpython-314t-x86_64-linux-gnu.so");
+  EXPECT_TRUE(wheel_tag(built).starts_with("cp314-cp314t-manylinux_2_17_"));
+  built.flavor = compile::Flavor::Torch;
+  EXPECT_TRUE(wheel_tag(built).starts_with("cp314-cp314t-linux_"));
+  built.file = std::string(kModule) + ".cpython-311-x86_64-linux-gnu.so";
+  EXPECT_TRUE(wheel_tag(built).starts_with("cp311-cp311-linux_"));
 }
 
 TEST(Plan, MovesWhatWouldHideTheModuleAndTheWinnerLast) {

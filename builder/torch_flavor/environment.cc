@@ -26,7 +26,7 @@ std::string or_universal() {
   return say("scankit build without --flavor torch builds a module that needs neither");
 }
 
-// The module needs one CPython with the GIL, and the name that this Python gives its extensions.
+// The torch flavor needs one CPython with the GIL, and the name that this Python gives its extensions.
 Result<void> judge_python(const Snapshot& snapshot) {
   if (!snapshot.python.present())
     return Error{Errc::NotFound,
@@ -35,9 +35,9 @@ Result<void> judge_python(const Snapshot& snapshot) {
   const Python& python = snapshot.python.value;
   if (python.free_threaded)
     return Error{Errc::Unsupported,
-                 message("{} is a free-threaded Python {}, which the module does not support",
+                 message("{} is a free-threaded Python {}, which the torch flavor does not support",
                          python.executable, python.version),
-                 message("use a Python build with the GIL")};
+                 message("scankit build without --flavor torch builds a module for it")};
   if (python.extension_suffixes.empty())
     return Error{Errc::Unsupported,
                  message("{} does not report the suffix of its extensions", python.executable), ""};
