@@ -34,6 +34,13 @@ std::string uv_program(const Host& host) {
   return any.kind == installer::Installer::Kind::Uv ? any.program[0] : "";
 }
 
+bool is_free_threaded(const PythonWish& wish) { return wish.soabi.find("t-") != std::string::npos; }
+
+// "3.14t" as the program of a free-threaded Python and uv have it; "3.14".
+std::string named_series(const PythonWish& wish) {
+  return minor_series(wish.version) + (is_free_threaded(wish) ? "t" : "");
+}
+
 // uv's answer for one version, "" where it has none. --system: an active environment is not meant.
 std::string uv_python(const std::string& uv, const std::string& version) {
   ProcessRequest request;
@@ -58,9 +65,9 @@ void add_versions(const Host& host, const std::string& folder, const std::string
 std::vector<PythonCandidate> candidates(const Host& host, const PythonWish& wish) {
   std::vector<PythonCandidate> all;
   const std::string home = host.env("HOME").value_or("");
-  const std::string series = minor_series(wish.version);
+  const std::string series = wish.version.empty() ? "" : named_series(wish);
   if (const std::string uv = uv_program(host); !uv.empty() && !wish.version.empty())
-    for (const std::string& version : {wish.version, series})
+    for (const std::string& version : {wish.version + (is_free_threaded(wish) ? "t" : ""), series})
       if (const std::string found = uv_python(uv, version); !found.empty())
         all.push_back({found, "uv python find"});
   const std::string data = host.env("XDG_DATA_HOME").value_or(path_join(home, ".local/share"));
@@ -89,9 +96,8 @@ std::string installation_of(const Host& host, const Python& python) {
 
 std::string described(const PythonWish& wish) {
   if (wish.version.empty()) return wish.range.empty() ? say("Python 3") : say("Python {}", wish.range.text());
-  const bool free_threaded = wish.soabi.find("t-") != std::string::npos;
-  return free_threaded ? say("Python {} (free-threaded)", minor_series(wish.version))
-                       : say("Python {}", minor_series(wish.version));
+  return is_free_threaded(wish) ? say("Python {} (free-threaded)", minor_series(wish.version))
+                                : say("Python {}", minor_series(wish.version));
 }
 
 // What may keep it from being used although its version is right: "3.11.7 (conda)".
@@ -104,7 +110,7 @@ std::string with_its_kind(const Python& python) {
 }
 
 Error no_python(const PythonWish& wish, const std::set<std::string>& seen) {
-  const std::string series = wish.version.empty() ? "VERSION" : minor_series(wish.version);
+  const std::string series = wish.version.empty() ? "VERSION" : named_series(wish);
   return {Errc::NotFound,
           seen.empty() ? message("{} is needed, and no Python was found", described(wish))
                        : message("{} is needed, and only {} was found", described(wish),
