@@ -217,12 +217,26 @@ std::vector<Series> installed_series(const Host& host, const std::string& start)
   return found;
 }
 
+// A free-threaded Python also installs its program as python3.14, without the "t" of its standard library.
+// Where the libraries of both kinds are in reach, the suffix in the binary decides.
+Series with_its_thread(const Host& host, const PythonLayout& layout, Series named, const std::string& start) {
+  if (!named.thread.empty() || named.major != 3 || named.minor < 13) return named;
+  Series threaded = named;
+  threaded.thread = "t";
+  const std::vector<Series> installed = installed_series(host, start);
+  if (std::ranges::find(installed, threaded) == installed.end()) return named;
+  const std::string suffix =
+      ".cpython-3" + std::to_string(named.minor) + "t-" + layout.machine + "-linux-gnu.so";
+  const bool alone = std::ranges::find(installed, named) == installed.end();
+  return alone || holds_string(host, layout.executable, suffix) ? threaded : named;
+}
+
 // A file called just "python" (conda, a venv of copies) tells its series by what is around it: the only
 // standard library in reach, else the one whose release number is among the strings of the binary, else the
 // one that pyvenv.cfg names. Where none of that helps, the nearest.
 std::optional<Series> find_series(const Host& host, const PythonLayout& layout, const std::string& start) {
   for (const std::string& file : {layout.executable, layout.interpreter})
-    if (auto series = series_of(path_basename(file))) return series;
+    if (auto series = series_of(path_basename(file))) return with_its_thread(host, layout, *series, start);
   const std::vector<Series> installed = installed_series(host, start);
   if (installed.size() == 1) return installed.front();
   for (const Series& series : installed) {

@@ -99,6 +99,18 @@ TEST_F(ProbePython, FreeThreadedBuildsTakeAbi3OnlyWhereTheirTableHasIt) {
   EXPECT_EQ(probe_python(host_, at("base")).value.extension_suffixes.size(), 3u);
 }
 
+TEST_F(ProbePython, AFreeThreadedPythonIsFoundByItsNameWithoutT) {
+  install("base", "3.13t", "3.13.0");
+  write("base/bin/python3.13", interpreter_bytes(".cpython-313t-x86_64-linux-gnu.so\0"sv), 0755);
+  const auto alone = probe_python(host_, at("base/bin/python3.13"));
+  ASSERT_TRUE(alone.present()) << alone.note;
+  EXPECT_TRUE(alone.value.free_threaded);
+  install("base", "3.13", "3.13.0");  // beside one with a GIL, whose program takes the name
+  EXPECT_FALSE(probe_python(host_, at("base/bin/python3.13")).value.free_threaded);
+  write("base/bin/python3.13", interpreter_bytes(".cpython-313t-x86_64-linux-gnu.so\0"sv), 0755);
+  EXPECT_TRUE(probe_python(host_, at("base/bin/python3.13")).value.free_threaded);
+}
+
 TEST_F(ProbePython, ACopyCalledPythonSaysItsSeriesByItsVenv) {
   const std::string python = install("base");
   install("base", "3.12", "3.12.1");
