@@ -77,7 +77,8 @@ Message member_problem(const unz_file_info64& info, const std::string& name) {
 
 Result<std::vector<Member>> list_members(void* zip, const std::string& path) {
   unz_global_info64 all{};
-  if (unzGetGlobalInfo64(zip, &all) != UNZ_OK) return refused(path, message("its zip directory cannot be read"));
+  if (unzGetGlobalInfo64(zip, &all) != UNZ_OK)
+    return refused(path, message("its zip directory cannot be read"));
   if (all.number_entry > kManyMembers) return refused(path, message("it lists more than 100000 members"));
   std::vector<Member> members;
   std::set<std::string> seen;
