@@ -306,7 +306,7 @@ std::vector<std::string> needed_beside(const SuggestedSet& set) {
     const auto same = std::ranges::find(all, name, installer::required_name);
     if (same == all.end())
       all.push_back(requirement);
-    else
+    else if (*same != requirement)
       *same += "," + requirement.substr(name.size());
   };
   for (const PackagePlan& plan : set.packages) {

@@ -39,9 +39,10 @@ def test_described(suggest):
 
 
 def test_what_no_metadata_states(suggest):
-    """torch 2.0 needs NumPy 1, mamba-ssm 2.2 a transformers before 5: both are said where torch is installed."""
-    result = suggest("--gpu", "sm_86", "--driver", "470.82.01", "--glibc", "2.31", "--python", "3.10", "--index-only", "--installer", "pip").ends(0)
-    result.has_line(r"    .venv/bin/python -m pip install torch==2\.0\.1 'numpy<2' 'transformers<5'$")
+    """torch 2.1 needs NumPy 1, mamba-ssm 2.2 and torch 2.1 a transformers before 5: both are said where torch is installed."""
+    result = suggest("--gpu", "sm_80", "--driver", "535.54.03", "--glibc", "2.31", "--python", "3.10", "--index-only", "--installer", "pip",
+                     "torch==2.1.*").ends(0)
+    result.has_line(r"    .venv/bin/python -m pip install torch==2\.1\.2 'numpy<2' 'transformers<5'$")
 
 
 def test_json(suggest):

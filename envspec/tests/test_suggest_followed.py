@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `env suggest` prints, typed line by line as it stands: ten described machines, the caller's index, real torch wheels.
+"""What `env suggest` prints, typed line by line as it stands: eleven described machines, the caller's index, real torch wheels.
 --index-only, because the release pages, from which setup.py would download, are no package index. Minutes and 8 GB each.
 Where SCANKIT_TRANSCRIPTS names a directory, what was typed and printed is put there, of which followed.md was made."""
 import os
@@ -24,6 +24,7 @@ MACHINES = {
     "workstation_blackwell": ("sm_120", "570.133.20", "2.36", "3.12", "uv", ()),
     "blackwell": ("sm_100", "580.95.05", "2.36", "3.13", "uv", ()),
     "cuda_11": ("sm_86", "470.82.01", "2.31", "3.10", "uv", ()),
+    "ada": ("sm_89", "560.35.03", "2.39", "3.12", "uv", ()),
     "volta": ("sm_70", "560.35.03", "2.36", "3.12", "uv", ()),
     "pinned_torch": ("sm_89", "550.54", "2.36", "3.11", "pip", ("torch==2.6.*", "mamba-ssm>=2.2.4")),
     "pascal": ("sm_61", "535.54.03", "2.36", "3.11", "uv", ()),
@@ -88,7 +89,7 @@ def test_transcript_keeps_the_last_lines(work):
 
 
 @pytest.mark.parametrize("machine", ["hopper", "hopper_old_driver", "ampere", "turing", "workstation_blackwell", "blackwell", "cuda_11",
-                                     "volta", "pinned_torch", "pascal"])
+                                     "ada", "volta", "pinned_torch", "pascal"])
 def test_followed(machine, installers, pythons, scankit, work):
     gpu, driver, glibc, version, installer, packages = MACHINES[machine]
     if shutil.which(f"python{version}", path=pythons) is None:
@@ -101,7 +102,9 @@ def test_followed(machine, installers, pythons, scankit, work):
 
     def typed(command, timeout, statuses=(0,)):
         result = run_program("sh", "-c", command, variables=variables, timeout=timeout)
-        assert result.status in statuses, result
+        if result.status not in statuses and best["torch_source"] != "index" and "failed to lookup address" in result.text:
+            pytest.skip("PyTorch's own archive, which has this build, cannot be reached from here")
+        result.ends(result.status if result.status in statuses else statuses[0])
         transcript.add(command, result)
 
     words = ("env", "suggest", "--gpu", gpu, "--driver", driver, "--glibc", glibc, "--python", version, "--index-only", "--installer", installer,
