@@ -76,9 +76,8 @@ check_cxx_source_compiles("#include <features.h>
 #error
 #endif
 int main() {}" SCANKIT_GLIBC_READS_RELR)
-set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,--fatal-warnings)  # ld only warns of a -z that it does not know
-check_linker_flag(CXX -Wl,-z,pack-relative-relocs SCANKIT_LD_PACKS_RELOCATIONS)
-unset(CMAKE_REQUIRED_LINK_OPTIONS)
+# ld only warns of a -z that it does not know. In one flag: the check takes nothing else to the linker.
+check_linker_flag(CXX -Wl,--fatal-warnings,-z,pack-relative-relocs SCANKIT_LD_PACKS_RELOCATIONS)
 set(pack_relocations "")
 if(SCANKIT_GLIBC_READS_RELR AND SCANKIT_LD_PACKS_RELOCATIONS)
   set(pack_relocations -Wl,-z,pack-relative-relocs)
