@@ -17,7 +17,7 @@
 #include "doctor/base/text.h"
 #include "doctor/probes/python/sys_path.h"
 #include "doctor/report/progress.h"
-#include "envspec/create/conda.h"
+#include "envspec/create/create_plan.h"
 #include "envspec/export/export.h"
 
 namespace scankit::envspec {
@@ -25,12 +25,6 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-Error not_installable(const std::string& lock_file, const std::vector<std::string>& lines) {
-  return {Errc::InvalidArgument,
-          message("{} cannot be installed here, and nothing was made: {}", lock_file, first_lines(lines)),
-          message("lock again where the environment is: scankit env lock")};
 }
 
 // pip copies every file; uv may only link them, so that nothing can be said of it.
@@ -47,107 +41,6 @@ Result<void> check_free_space(const EnvironmentLock& lock, installer::Installer:
                message("the compiled files of the lock need {}, but only {} is free in {}",
                        size_in_words(needed), size_in_words(left), path_dirname(target)),
                message("free some space, or choose a directory on another disk")};
-}
-
-// What is known before anything is made.
-struct Plan {
-  EnvironmentLock lock;  // of a spec: empty until the packages are installed
-  std::optional<Spec> spec;
-  BasePython base;                    // by conda: once it is installed; until then the facts of the machine
-  std::optional<CondaProgram> conda;  // makes the environment; nothing else chooses the Python then
-  EnvInstaller installer;
-  FoundWheels wheels;
-  std::vector<SourceBuild> builds;
-  std::vector<std::string> find_links;
-};
-
-std::vector<std::string> wheel_folders(const CreateRequest& request) {
-  std::vector<std::string> folders;
-  if (!request.offline.empty())
-    folders.push_back(path_normalize(path_join(current_directory(), request.offline)));
-  const std::string next_to_it = path_join(
-      path_dirname(path_normalize(path_join(current_directory(), request.lock_file))), kWheelFolder);
-  if (!request.lock_file.empty() && make_real_host()->is_directory(next_to_it) &&
-      std::ranges::find(folders, next_to_it) == folders.end())
-    folders.push_back(next_to_it);
-  return folders;
-}
-
-Result<EnvInstaller> installer_of_plan(const Host& host, const Snapshot& base, const std::string& wanted) {
-  SCANKIT_TRY(const EnvInstaller found, find_env_installer(host, base, wanted));
-  SCANKIT_CHECK(installer::check_not_diverted(host, base.python.value, {.kind = found.kind}));
-  return found;
-}
-
-PythonWish wish_of_spec(const Spec& spec) {
-  PythonWish wish;
-  wish.range = spec.python;
-  wish.implementation = spec.implementation;
-  return wish;
-}
-
-// conda brings its own Python. Until then no other one stands for it: its wheels would be another's.
-Result<void> choose_conda(const Host& host, const CreateRequest& request, Plan& plan) {
-  if (!request.python.empty())
-    return Error{
-        Errc::InvalidArgument, message("--python cannot be combined with conda, which installs its own"),
-        message("leave out --python; or make a virtual environment: --installer uv or --installer pip")};
-  SCANKIT_TRY(plan.conda, find_conda_program(host));
-  SCANKIT_TRY(plan.base.subject, look_at({.needs_python = false}));
-  plan.base.subject.snapshot.python = {};
-  plan.base.program = plan.conda->program;
-  plan.base.found_by = plan.conda->found_by;
-  return {};
-}
-
-Result<void> choose_base(const Host& host, const CreateRequest& request, PythonWish wish, Plan& plan) {
-  if (request.installer == "conda" || (request.installer.empty() && came_from_conda(plan.lock)))
-    return choose_conda(host, request, plan);
-  wish.asked = request.python;
-  SCANKIT_TRY(plan.base, find_base_python(host, wish));
-  return {};
-}
-
-Result<void> check_conda_offline(const CreateRequest& request, const Plan& plan) {
-  if (!plan.conda || request.offline.empty()) return {};
-  if (came_from_conda(plan.lock))
-    return check_conda_files(plan.lock, path_normalize(path_join(current_directory(), request.offline)));
-  return Error{Errc::InvalidArgument,
-               message("--offline by conda needs a lock of a conda environment, and {} has no conda packages",
-                       request.lock_file),
-               message("lock a conda environment, or make a virtual one: --installer uv or --installer pip")};
-}
-
-Result<Plan> plan_of_lock(const Host& host, const CreateRequest& request) {
-  Plan plan;
-  SCANKIT_TRY(plan.lock, read_lock(request.lock_file));
-  SCANKIT_CHECK(check_offline(host, request.offline));
-  SCANKIT_CHECK(choose_base(host, request, wish_of(plan.lock), plan));
-  if (const auto lines = obstacles(plan.lock, plan.base.subject.snapshot, plan.conda.has_value());
-      !lines.empty())
-    return not_installable(request.lock_file, lines);
-  SCANKIT_CHECK(check_conda_offline(request, plan));
-  plan.find_links = wheel_folders(request);
-  const bool offline = !request.offline.empty();
-  plan.builds = sources_to_build(plan.lock, plan.find_links, offline);
-  SCANKIT_TRY(plan.wheels, find_wheels(without_packages(plan.lock, plan.builds), plan.find_links, offline));
-  if (plan.conda) return plan;
-  SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot, request.installer));
-  return plan;
-}
-
-Result<Plan> plan_of_spec(const Host& host, const CreateRequest& request) {
-  Plan plan;
-  SCANKIT_TRY(plan.spec, read_spec(request.spec_file));
-  SCANKIT_CHECK(check_origins(*plan.spec, request.folder));
-  SCANKIT_CHECK(choose_base(host, request, wish_of_spec(*plan.spec), plan));
-  if (!request.offline.empty())
-    return Error{Errc::InvalidArgument, message("--offline needs a lock, and a spec has no hashes"),
-                 message("make the lock where an index can be reached: scankit env create {} --spec {}",
-                         shell_quoted(request.folder), shell_quoted(request.spec_file))};
-  if (plan.conda) return plan;
-  SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot, request.installer));
-  return plan;
 }
 
 // The first demand of the spec that the resolver's choice does not meet. The driver and the GPUs are this
@@ -182,7 +75,7 @@ Result<void> write_new_file(const std::string& path, const std::string& text) {
 // One creation, from the plan to the result.
 class Creation {
  public:
-  Creation(const CreateRequest& request, Plan plan, const Aside& aside)
+  Creation(const CreateRequest& request, CreatePlan plan, const Aside& aside)
       : request_(request), plan_(std::move(plan)), aside_(aside) {}
 
   Result<CreateResult> run(CreateStage& stage) {
@@ -388,7 +281,7 @@ class Creation {
   }
 
   const CreateRequest& request_;
-  Plan plan_;
+  CreatePlan plan_;
   const Aside& aside_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::vector<ProofStep> proof_;
@@ -417,8 +310,7 @@ Result<CreateResult> create_environment(const CreateRequest& request, CreateStag
   forget_diversions();
   const auto host = make_real_host();
   SCANKIT_TRY(const std::string target, check_new_folder(request.folder));
-  SCANKIT_TRY(Plan plan,
-              request.spec_file.empty() ? plan_of_lock(*host, request) : plan_of_spec(*host, request));
+  SCANKIT_TRY(CreatePlan plan, create_plan(*host, request));
   SCANKIT_CHECK(check_free_space(plan.lock, plan.installer.kind, target));
   const fix::Interruption interruption;
   std::vector<std::string> removed;
