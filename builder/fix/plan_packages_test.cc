@@ -47,6 +47,24 @@ TEST(Plan, APackageWithoutItsCudaBuildStandsOnOurModule) {
   EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
 }
 
+// A finding may want the same package in another release, or in any.
+TEST(Plan, ARepairInstallsNoOtherReleaseThanTheUserNames) {
+  const auto requirements = [](const Fix& fix, const std::string& wanted) {
+    Report report = with_pip(report_of({}));
+    add_error(report, fix, "mamba_ssm", Cause::TritonIncompatible);
+    std::vector<std::string> all;
+    for (const RepairStep& step : plan_of(report, {.packages = {wanted}}).steps)
+      if (const auto* packages = std::get_if<ChangePackages>(&step.what))
+        for (const std::string& one : packages->change.requirements) all.push_back(one);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(requirements(InstallPackages{{"mamba-ssm>=2.3"}}, "mamba_ssm==2.2.2"), Names{"mamba_ssm==2.2.2"});
+  EXPECT_EQ(requirements(InstallModelPackage{"mamba-ssm"}, "mamba-ssm==2.3.1"), Names{"mamba-ssm==2.3.1"});
+  EXPECT_EQ(requirements(InstallPackages{{"triton==3.6.0"}}, "mamba-ssm==2.3.1"),
+            (Names{"triton==3.6.0", "mamba-ssm==2.3.1"}));
+}
+
 // The file that works today goes with the release that brought it, or takes that release's arguments.
 TEST(Plan, AnotherReleaseOfAPackageStandsOnOurModuleToo) {
   Report report = with_pip(report_of({copy_at(kPlace.site + "/selective_scan_cuda.so", 2, true)}));

@@ -57,6 +57,11 @@ bool is_taken(const Snapshot& snapshot, const InstallBundled& wanted) {
 
 namespace {
 
+// "mamba-ssm==2.3.1", not "mamba-ssm".
+bool is_pinned(const std::string& requirement) {
+  return requirement.find_first_of("=<>!~") != std::string::npos;
+}
+
 // Moves a hiding file away. If this user may not move it and the place is another directory, our module
 // goes there instead: that directory comes first on the path, so that the file no longer hides anything.
 Result<What> shadow_step(const PlanInput& input, const RemoveShadow& shadow) {
@@ -165,7 +170,28 @@ void add_step(const PlanInput& input, RepairStep step, FixPlan& plan) {
 
 }  // namespace
 
+namespace {
+
+// Whether the repair would install a package of which the user has named the release: one after the other would be
+// installed, and the first for nothing. If the fault is still there then, the doctor says so after the fix.
+bool is_of_wanted_release(const PlanRequest& request, const Finding& finding) {
+  if (finding.fixes.empty()) return false;
+  const auto* packages = std::get_if<InstallPackages>(&finding.fixes.front());
+  const auto* model = std::get_if<InstallModelPackage>(&finding.fixes.front());
+  std::vector<std::string> repaired =
+      packages != nullptr ? packages->requirements : std::vector<std::string>{};
+  if (model != nullptr) repaired.push_back(model->distribution);
+  return std::ranges::any_of(request.packages, [&](const std::string& wanted) {
+    return is_pinned(wanted) && std::ranges::any_of(repaired, [&](const std::string& requirement) {
+             return installer::required_name(requirement) == installer::required_name(wanted);
+           });
+  });
+}
+
+}  // namespace
+
 void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& plan) {
+  if (is_of_wanted_release(input.request, finding)) return;
   std::vector<std::string> instead;
   const std::string summary = tr(finding.summary);
   const bool named = summary.find(finding.subject) != std::string::npos;
@@ -208,8 +234,7 @@ Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan) {
       return Error{input.request.place.why.empty() ? Errc::InvalidArgument : Errc::PermissionDenied,
                    message("--package {}: {}", requirement, not_in_place(input.request.place)), ""};
     const std::string version = installed_version(input.report.snapshot, requirement);
-    const bool pinned = requirement.find_first_of("=<>!~") != std::string::npos;
-    if (!version.empty() && !pinned) {
+    if (!version.empty() && !is_pinned(requirement)) {
       add_module_below(input, *model, false, plan);
       continue;
     }
