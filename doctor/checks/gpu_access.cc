@@ -161,6 +161,7 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
     result.unknown.push_back(message("driver: {}", why_missing(snapshot.driver)));
   } else if (driver.libcuda_kind == "stub") {
     const bool variable = driver.libcuda_reached == "LD_LIBRARY_PATH";
+    const bool cached = driver.libcuda_reached == "ld.so.cache";
     const std::string rest = library_path_without(snapshot, path_dirname(driver.libcuda));
     // Nobody puts a stub before the driver on purpose.
     result.findings.push_back(unusable(
@@ -168,13 +169,16 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
             ? message("because of LD_LIBRARY_PATH the loader uses {}, a stub for the linker: it loads, but "
                       "every CUDA call fails",
                       driver.libcuda)
-            : message("because of its {} the loader uses {}, a stub for the linker: it loads, but every "
-                      "CUDA call fails",
-                      driver.libcuda_reached, driver.libcuda),
+            : message("the loader finds {} where the driver's libcuda should be, a stub for the linker: it "
+                      "loads, but every CUDA call fails",
+                      driver.libcuda),
         {"/driver/value/libcuda", driver.libcuda},
         variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
-                 : Fix{Advice{message(
-                       "remove the directory of the stub from /etc/ld.so.conf.d and run ldconfig")}}));
+                 : Fix{Advice{
+                       cached ? message(
+                                    "remove the directory of the stub from /etc/ld.so.conf.d and run ldconfig")
+                              : message("move {} to another directory, and install the driver's libraries",
+                                        driver.libcuda)}}));
   } else if (driver.libcuda.empty()) {
     result.findings.push_back(missing(
         snapshot,
