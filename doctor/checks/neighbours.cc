@@ -137,13 +137,13 @@ bool was_imported(const Snapshot& snapshot, const std::string& package) {
 // Pairs of the table that are installed, where no import was made that shows it.
 std::vector<Finding> known_misfits(const Snapshot& snapshot, const std::vector<Clash>& seen) {
   std::vector<Finding> findings;
+  if (installed(snapshot, "mamba-ssm") == nullptr || was_imported(snapshot, "mamba_ssm")) return findings;
   for (const knowledge::NeighbourPair& pair : knowledge::neighbour_pairs()) {
     const Distribution *caller = installed(snapshot, pair.package), *callee = installed(snapshot, pair.with);
     if (caller == nullptr || callee == nullptr || known_misfit(*caller, *callee) != &pair) continue;
-    if (installed(snapshot, "mamba-ssm") == nullptr) continue;
     const bool shown = std::ranges::any_of(
         seen, [&](const Clash& clash) { return clash.caller == caller && clash.callee == callee; });
-    if (shown || was_imported(snapshot, "mamba_ssm")) continue;
+    if (shown) continue;
     // tilelang's library aborts the process where it meets a class that is registered already.
     const Observation* whole = seen_package(snapshot, "mamba_ssm");
     const bool aborts = whole != nullptr && whole->outcome == "crashed";
