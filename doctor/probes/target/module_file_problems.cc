@@ -64,6 +64,7 @@ class ModuleFileSearch {
     for (const DeclaredPackage& package : probe_declared(host_, distributions)) {
       if (package.problem.empty() || taken_.contains(package.file)) continue;
       const auto owner = std::ranges::find(distributions, package.distribution, &Distribution::name);
+      if (owner == distributions.end()) continue;
       const auto brought = shared_libraries_of(host_, *owner);
       if (std::ranges::find(brought, file) == brought.end()) continue;
       const Message own = module_file_error(host_, package.file);
