@@ -173,8 +173,8 @@ void add_test(CLI::App& command, std::string& test) {
   command
       .add_option("--test", test,
                   say("run this Python file, with pytest if it contains pytest tests, before and after the "
-                      "fix, and undo "
-                      "the fix if it does not pass afterwards [default: the test of scankit.module.yaml]"))
+                      "fix, and undo the fix if it does not pass afterwards [default: the test of "
+                      "scankit.module.yaml]"))
       ->type_name("FILE");
 }
 

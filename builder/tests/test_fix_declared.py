@@ -147,7 +147,7 @@ def test_current_directory(here, work, monkeypatch):  # noqa: F811
     obeyed = f"open({str(work / 'obeyed')!r}, 'a').write(__name__)\n"
     (clone / "my_ext_extra.py").write_text(obeyed)
     told = here.scankit("doctor", "--python", here.python).ends(0, "my_ext/_C")
-    assert f"imports {clone}/my_ext_extra.py in the place of the installed my_ext_extra" in " ".join(told.out.split()), told
+    assert f"imports {clone}/my_ext_extra.py instead of the installed my_ext_extra" in " ".join(told.out.split()), told
     assert not (work / "obeyed").exists(), (work / "obeyed").read_text()
     # The user has asked: as the user's own command does it.
     here.scankit("doctor", "--python", here.python, "--module", "my_ext_extra")

@@ -54,7 +54,7 @@ void add_create(CLI::App& env, int& exit_status) {
   command
       ->add_option(
           "--installer", options->installer,
-          say("who installs: uv, pip or conda [default: conda for a lock of conda's packages, else uv "
+          say("installer to use: uv, pip or conda [default: conda for a lock of conda's packages, else uv "
               "or pip]"))
       ->type_name("NAME")
       ->check(CLI::IsMember({"uv", "pip", "conda"}));

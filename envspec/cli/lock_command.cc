@@ -157,7 +157,7 @@ EnvironmentLock with_files_of_conda(EnvironmentLock lock) {
     if (!one.url.empty() && !one.sha256.empty())
       file.artifact = {.file = path_basename(one.url), .sha256 = one.sha256, .url = one.url};
     else
-      file.why_no_artifact = say("conda recorded no URL or no SHA-256 of it");
+      file.why_no_artifact = say("conda recorded no URL or no SHA-256 for it");
     lock.distributions.push_back(std::move(file));
   }
   return lock;

@@ -44,11 +44,11 @@ Result<CondaProgram> conda_of_version(std::string_view printed) {
   }
   const auto version = Version::parse(found.version);
   if (!version)
-    return Error{Errc::ToolFailed, message("it does not tell its version: {}", shown_value(printed)), ""};
+    return Error{Errc::ToolFailed, message("it does not say which version it is: {}", shown_value(printed)), ""};
   if (found.kind == CondaProgram::Kind::Conda && *version < *Version::parse(kOldestConda))
     return Error{
         Errc::Unsupported,
-        message("conda {} is too old: packages of today need {} or newer", found.version, kOldestConda),
+        message("conda {} is too old: current packages need {} or newer", found.version, kOldestConda),
         message("conda update --name base conda; or put a newer conda, mamba or micromamba on PATH")};
   return found;
 }
@@ -172,7 +172,7 @@ Result<void> create_locked(const CondaRequest& request, const EnvironmentLock& l
   const auto done = run_create(request, {"--file", list});
   if (done || !request.offline.empty()) return done;
   SCANKIT_CHECK(fix::Interruption::check());
-  report::progress_note(say("not every package is at the URL of the lock: looking for them in the channels"));
+  report::progress_note(say("not every package is at its URL in the lock: looking in the channels"));
   return create_again(request, pinned_words(lock));
 }
 

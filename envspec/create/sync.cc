@@ -126,7 +126,7 @@ Result<void> check_environment(const Host& host, const Subject& subject, const E
   if (python.kind == "conda")
     return Error{
         Errc::InvalidArgument,
-        message("{} is a conda environment, and only conda may exchange its packages; nothing was changed",
+        message("{} is a conda environment, whose packages only conda may change; nothing was changed",
                 python.prefix),
         message("make a new one from the lock: scankit env create DIR --lock {} --installer conda",
                 shell_quoted(request.lock_file))};

@@ -163,16 +163,16 @@ def test_refused(conda, monkeypatch):
     # sync leaves an environment of conda's alone.
     before = run("find", conda.prefix, "-printf", "%p %T@ %s\n")
     for words in ([], ["--dry-run"]):
-        conda.project.env("sync", "--python", conda.prefix, *words).ends(2, "is a conda environment, and only conda may exchange its packages")
+        conda.project.env("sync", "--python", conda.prefix, *words).ends(2, "is a conda environment, whose packages only conda may change")
     assert run("find", conda.prefix, "-printf", "%p %T@ %s\n") == before
     # The program that CONDA_EXE names is gone, or is none, or is too old.
     fake = conda.work / "fake/conda"
     fake.parent.mkdir()
     variables = {"CONDA_EXE": str(fake), "PATH": "/usr/bin:/bin"}
     refused(2, "conda, mamba or micromamba was found neither on PATH nor in CONDA_EXE or MAMBA_EXE", variables=variables)
-    for text, why in (("echo conda 4.6.14", "conda 4.6.14 is too old: packages of today need 4.7.0 or newer"),
+    for text, why in (("echo conda 4.6.14", "conda 4.6.14 is too old: current packages need 4.7.0 or newer"),
                       ("echo no such environment >&2; exit 1", "cannot make the environment: no such environment"),
-                      ("echo hello", "it does not tell its version: ")):
+                      ("echo hello", "it does not say which version it is: ")):
         fake.write_text(f"#!/bin/sh\n{text}\n")
         fake.chmod(0o755)
         refused(2, why, variables=variables)

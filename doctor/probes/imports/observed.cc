@@ -328,8 +328,8 @@ std::vector<Message> namesakes_here(const Host& host, const Snapshot& snapshot) 
     const std::string file = host.exists(top + "/__init__.py") ? top : top + ".py";
     if (only_declared(snapshot, module) && host.exists(file))
       notes.push_back(message(
-          "a Python that is started in this directory imports {} in the place of the installed {}; scankit "
-          "imported the installed one (--module {} imports it as a program here would)",
+          "a program that is started in this directory imports {} instead of the installed {}; scankit "
+          "imported the installed one (--module {} imports what such a program would)",
           file, module, module));
   }
   return notes;

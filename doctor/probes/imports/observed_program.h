@@ -5,9 +5,11 @@ namespace scankit::probes {
 
 // Runs in the user's own Python (3.6 and up): imports the modules named on its command line in turn, and says
 // on descriptor 3 what became of each, one JSON object a line. Standard output and error are the modules'
-// own. "apart" instead of "here" takes the current directory, which `python -c` puts in front, off sys.path: a file of it
-// is not run because a stranger's package declares a module of its name. Descriptor 3 is moved away first, so that nobody's noise can land among the answers, and the end is
+// own. Descriptor 3 is moved away first, so that nobody's noise can land among the answers, and the end is
 // _exit: what the interpreter does while it closes down is no part of an import.
+//
+// "apart" instead of "here" takes the current directory, which `python -c` puts in front, off sys.path: no file
+// of it is run because a stranger's package declares a module of its name.
 //
 // "?pkg.part:name,other" goes on after a failure, and asks the module for these names as `from pkg.part
 // import name` would. `missing` is what an import in the chain of errors did not find, `raised_at` the
