@@ -9,6 +9,7 @@
 #include "builder/cli/fix_stages.h"
 #include "builder/compile/build.h"
 #include "builder/compile/cache.h"
+#include "builder/fix/distribution.h"
 #include "builder/fix/transaction.h"
 #include "builder/module/bundled.h"
 #include "builder/toolchain/toolchain.h"
