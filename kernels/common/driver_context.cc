@@ -43,6 +43,7 @@ const char* find_all(void* library, DriverApi* api) {
   SCANKIT_FIND(error_name, "cuGetErrorName");
   SCANKIT_FIND(error_string, "cuGetErrorString");
 #undef SCANKIT_FIND
+  find(library, "cuLaunchKernelEx", &api->launch_with);
   if (!find(library, "cuLibraryLoadData", &api->library_load) ||
       !find(library, "cuLibraryGetKernel", &api->library_kernel) ||
       !find(library, "cuKernelGetFunction", &api->kernel_function))
@@ -99,6 +100,7 @@ struct State {
   CudaHandle context;
   CudaHandle* functions;  // one per kernel of the table
   DeviceFacts facts;
+  bool overlaps;  // launches may follow each other closely (Launch::follows)
 };
 
 int g_image_fd = -1;
@@ -156,7 +158,7 @@ CudaResult load_kernels(const DriverApi& api, const void* image, const char* uni
 }
 
 // Tries the unit's images from the best to the worst, until one loads.
-bool load_unit(const DriverApi& api, const ImageIndex& index, const char* unit, const State& state,
+bool load_unit(const DriverApi& api, const ImageIndex& index, const char* unit, State& state,
                Message* message) {
   for (int rank = 0;; ++rank) {
     const ImageEntry* entry = select_image(index, unit, state.facts.capability, rank);
@@ -168,7 +170,11 @@ bool load_unit(const DriverApi& api, const ImageIndex& index, const char* unit, 
     if (image == nullptr) return false;
     const CudaResult result = load_kernels(api, image, unit, state.functions);
     free(image);
-    if (result == 0) return true;
+    if (result == 0) {
+      // Code made for an older GPU has no waiting in it.
+      if (entry->sm < kOverlapCapability) state.overlaps = false;
+      return true;
+    }
     char what[128];
     snprintf(what, sizeof what, "cannot load the device image %s (%s %u)", unit,
              entry->kind == kImagePtx ? "PTX, compute" : "sm", entry->sm);
@@ -180,7 +186,7 @@ bool load_unit(const DriverApi& api, const ImageIndex& index, const char* unit, 
 
 // Loads all units at once instead of each at its first launch, because loading waits until the
 // GPU is idle.
-bool load_units(const DriverApi& api, const State& state, Message* message) {
+bool load_units(const DriverApi& api, State& state, Message* message) {
   ImageIndex index;
   if (!read_image_index(g_image_fd, &index, message)) return false;
   bool ok = true;
@@ -218,6 +224,11 @@ bool read_facts(const DriverApi& api, State* state, Message* message) {
     if (result != 0) return driver_failed(api, result, "cannot read the GPU's properties", message);
   }
   state->facts.capability = major * 10 + minor;
+  int version = 0;
+  const CudaResult result = api.driver_version(&version);
+  if (result != 0) return driver_failed(api, result, "cannot read the driver's version", message);
+  state->overlaps = api.launch_with != nullptr && version >= kOverlapDriver &&
+                    state->facts.capability >= kOverlapCapability;
   return true;
 }
 
@@ -307,14 +318,28 @@ void guard_leave(Guard* guard) {
   guard->pushed = false;
 }
 
+namespace {
+
+CudaResult run_launch(const State& state, Launch& launch, CudaHandle stream) {
+  void* parameters[] = {launch.argument};
+  const CudaHandle function = state.functions[launch.kernel];
+  if (!launch.follows || !state.overlaps)
+    return g_api->launch(function, launch.grid_x, launch.grid_y, 1, launch.block_x, 1, 1, launch.shared_bytes,
+                         stream, parameters, nullptr);
+  LaunchAttribute overlap = {6, {}};
+  overlap.value.allowed = 1;
+  const LaunchConfig config = {launch.grid_x, launch.grid_y, 1, launch.block_x, 1, 1, launch.shared_bytes,
+                               stream,        &overlap,      1};
+  return g_api->launch_with(&config, function, parameters, nullptr);
+}
+
+}  // namespace
+
 bool device_run(Plan* plan, int device, void* stream, void* workspace, Message* message) {
   set_workspace(*plan, workspace);
   for (int i = 0; i < plan->launch_count; ++i) {
     Launch& launch = plan->launches[i];
-    void* parameters[] = {launch.argument};
-    const CudaResult result = g_api->launch(g_states[device].functions[launch.kernel], launch.grid_x,
-                                            launch.grid_y, 1, launch.block_x, 1, 1, launch.shared_bytes,
-                                            static_cast<CudaHandle>(stream), parameters, nullptr);
+    const CudaResult result = run_launch(g_states[device], launch, static_cast<CudaHandle>(stream));
     if (result == 0) continue;
     char what[128];
     snprintf(what, sizeof what, "cannot launch %s (%u blocks of %u)", g_kernels[launch.kernel].symbol,

@@ -21,8 +21,25 @@ inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeSharedPerMultiprocessor = 81;
 inline constexpr int kAttributeSharedPerBlockOptin = 97;
+// Programmatic dependent launch, which a graph can capture, and the GPUs that have it.
+inline constexpr int kOverlapDriver = 12030, kOverlapCapability = 90;
 inline constexpr int kFunctionStaticShared = 1;
 inline constexpr int kFunctionMaxDynamicShared = 8;
+
+// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  int id;  // 6: programmatic stream serialization
+  alignas(8) union {
+    int allowed;
+    char room[64];
+  } value;
+};
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  CudaHandle stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
 
 struct DriverApi {
   CudaResult (*init)(unsigned flags);
@@ -42,6 +59,8 @@ struct DriverApi {
                        CudaHandle stream, void** parameters, void** extra);
   CudaResult (*error_name)(CudaResult, const char**);
   CudaResult (*error_string)(CudaResult, const char**);
+  // CUDA 11.8 on; null before.
+  CudaResult (*launch_with)(const LaunchConfig*, CudaHandle function, void** parameters, void** extra);
   // CUDA 12.0 on; null before.
   CudaResult (*library_load)(CudaHandle*, const void* image, int* jit_options, void** jit_values,
                              unsigned jit_count, int* options, void** values, unsigned count);

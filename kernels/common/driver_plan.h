@@ -34,6 +34,9 @@ inline constexpr size_t kArgumentCapacity = 768;
 struct Launch {
   int kernel;  // index into the module's KernelName table
   unsigned grid_x, grid_y = 1, block_x, shared_bytes;
+  // May begin while the launch before it ends, where the device can do that: its kernel waits for that one
+  // itself (next_launch.cuh). Never the first of a plan, which must wait for what is not the plan's.
+  bool follows = false;
   unsigned argument_bytes;
   alignas(16) unsigned char argument[kArgumentCapacity];
 };

@@ -38,5 +38,6 @@ int cuFuncSetAttribute(void* function, int attribute, int value) {
   return function == NULL || attribute < 0 || value < 0;
 }
 int cuLaunchKernel(void) { return 0; }
+int cuLaunchKernelEx(void) { return 0; }
 int cuGetErrorName(int code, const char** name) { return *name = "CUDA_ERROR_STUB", code < 0; }
 int cuGetErrorString(int code, const char** text) { return *text = "of the stub", code < 0; }

@@ -39,6 +39,7 @@ namespace scankit::causal_conv1d {
 #ifdef SCANKIT_DTYPE
 #define CONV_KERNEL(name, function, Arguments, bounds)                                                      \
   extern "C" __global__ void __launch_bounds__ bounds scankit_conv_##name(SCANKIT_PARAMETER(Arguments) p) { \
+    device::let_next_begin();                                                                               \
     function<SCANKIT_TYPE>(p);                                                                              \
   }
 #include "kernels/causal_conv1d/cuda/kernels.def"
@@ -47,6 +48,7 @@ namespace scankit::causal_conv1d {
 #ifdef SCANKIT_REDUCE
 extern "C" __global__ void __launch_bounds__(kReduceChannels* kReduceParts)
     scankit_conv_reduce(SCANKIT_PARAMETER(BackwardArguments) p) {
+  device::wait_for_last();
   reduce_slabs(p);
 }
 #endif

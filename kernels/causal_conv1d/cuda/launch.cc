@@ -48,6 +48,7 @@ bool add_launch(device::Plan* plan, int kernel, Index blocks, int threads, const
   launch.grid_y = 1;
   launch.block_x = static_cast<unsigned>(threads);
   launch.shared_bytes = 0;
+  launch.follows = false;
   launch.argument_bytes = sizeof arguments;
   memcpy(launch.argument, &arguments, sizeof arguments);
   return true;
@@ -93,8 +94,11 @@ bool add_reduction(device::Plan* plan, const Backward& conv, Index segments, Ind
   const BackwardArguments arguments = {nullptr, conv, segments, slabs};
   plan->workspace_bytes = static_cast<size_t>(slabs) * static_cast<size_t>(c.width + 1) *
                           static_cast<size_t>(c.dim) * sizeof(float);
-  return add_launch(plan, kCudaKernelCount - 1, divide_up(c.dim, kReduceChannels) * (c.width + 1),
-                    kReduceChannels * kReduceParts, arguments, message);
+  if (!add_launch(plan, kCudaKernelCount - 1, divide_up(c.dim, kReduceChannels) * (c.width + 1),
+                  kReduceChannels * kReduceParts, arguments, message))
+    return false;
+  if (plan->launch_count == 2) plan->launches[1].follows = true;
+  return true;
 }
 
 // By the kernels of vector.cuh: one launch, dim blocks by parts.

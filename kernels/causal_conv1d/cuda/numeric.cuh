@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernels/causal_conv1d/cuda/arguments.h"
+#include "kernels/common/next_launch.cuh"
 
 // Elements to and from fp32 (NVRTC has no cuda_fp16.h). All arithmetic and all sums are fp32; a 16-bit
 // result is rounded once, to nearest even, where it is written. The template parameter T of all kernels is

@@ -465,6 +465,7 @@ struct BackwardKernel {
     // The block's tiles are [first, end).
     const int chunks = static_cast<int>(tile_count(c.length)), first = segment_index() * p.segments.tiles;
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles : chunks;
+    device::wait_for_last();
     if (!kSliced && end < chunks)
       enter_segment<L, true>(state.carry, state.A, p.segments, p.workspace, c, place, group, q);
     if constexpr (!kSliced) {

@@ -51,6 +51,7 @@ namespace scankit::selective_scan {
 // 5: kEndsResident of choice.cc.
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_forward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
+  device::let_next_begin();
   ends_kernel<SCANKIT_TYPE, false>(p);
 }
 #endif
@@ -73,12 +74,14 @@ SCANKIT_DEVICE void backward_if_taken(const BackwardArguments& p) {
   extern "C" __global__ void __launch_bounds__(                                                            \
       threads, SCANKIT_TYPE::kSize == 4 && blocks32 ? blocks32 : blocks + !blocks)                         \
       scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                                    \
+    device::let_next_begin();                                                                              \
     using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                         \
     backward_if_taken<SCANKIT_BLOCKS(blocks, blocks32), Layout<lanes, per, channels>, sliced, Options>(p); \
   }
 #include "kernels/selective_scan/cuda/variants.def"
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_backward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
+  device::let_next_begin();
   ends_kernel<SCANKIT_TYPE, true>(p);
 }
 #endif
@@ -94,15 +97,18 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
   extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
       scankit_constant_backward(SCANKIT_PARAMETER(BackwardArguments) p) {                             \
     using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                    \
+    device::let_next_begin();                                                                         \
     backward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, false, Options>(p);                   \
   }
 #include "kernels/selective_scan/cuda/variants.def"
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_constant_forward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
+  device::let_next_begin();
   ends_kernel<SCANKIT_TYPE, false, true>(p);
 }
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_constant_backward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
+  device::let_next_begin();
   ends_kernel<SCANKIT_TYPE, true, true>(p);
 }
 #endif
@@ -118,6 +124,7 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
   extern "C" __global__ void __launch_bounds__(threads, SCANKIT_TYPE::kSize == 4 ? blocks32 : blocks) \
       scankit_packed_backward(SCANKIT_PARAMETER(BackwardArguments) p) {                               \
     using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                    \
+    device::let_next_begin();                                                                         \
     packed_backward<SCANKIT_TYPE, Layout<lanes, per, channels>, Options>(p);                          \
   }
 #include "kernels/selective_scan/cuda/variants.def"
@@ -132,6 +139,7 @@ extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
   }                                                                                    \
   extern "C" __global__ void __launch_bounds__(kGeneralThreads, 4)                     \
       scankit_general_backward_##name(SCANKIT_PARAMETER(GeneralBackwardArguments) p) { \
+    device::let_next_begin();                                                          \
     general_backward<SCANKIT_TYPE, complex>(p);                                        \
   }
 SCANKIT_GENERAL_KERNELS(real, false)
@@ -152,6 +160,7 @@ SCANKIT_UPDATE_KERNEL(bf16, BFloat)
 #ifdef SCANKIT_REDUCE
 extern "C" __global__ void __launch_bounds__(kReduceThreads)
     scankit_reduce(SCANKIT_PARAMETER(ReduceArguments) p) {
+  device::wait_for_last();
   reduce_kernel(p);
 }
 #endif

@@ -401,6 +401,7 @@ struct ForwardKernel {
     }
     int group_row = group * kPitch, state_row = q * kPitch;
     if constexpr (kSubtiles == 1) keep(group_row), keep(state_row);
+    device::wait_for_last();
     if (segment_index() > 0) enter_segment<L, false>(h, A, p.segments, p.workspace, c, place, group, q);
     SavePlace saved = save_place<L>(states(), p.x_odd_rows, c, place, first / kTile, group, q * L::kPer);
     find_rows(first);

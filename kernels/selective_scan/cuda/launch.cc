@@ -82,7 +82,7 @@ bool add_forward(ForwardArguments arguments, const Choice& choice, device::Plan*
                                           : forward_kernel_index(choice.variant, common.dtype);
   add_launch(plan, kernel, blocks, choice.warps * 32,
              shared_bytes(variant, choice.warps, common.states, common.dtype), arguments,
-             arguments.segments.count);
+             arguments.segments.count, arguments.segments.count > 1);
   return true;
 }
 
@@ -136,7 +136,7 @@ void add_scan(const BackwardArguments& arguments, const Variant& variant, const 
   const int kernel = has_constant(c) ? constant_kernel_index(true, false, c.dtype)
                                      : backward_kernel_index(choice.variant, c.dtype);
   add_launch(plan, kernel, blocks, choice.warps * 32, shared_bytes(variant, choice.warps, c.states, c.dtype),
-             arguments, arguments.segments.count);
+             arguments, arguments.segments.count, arguments.segments.count > 1);
 }
 
 // How many rounds (kept_states.h), from the choice or by the size of the slabs, at most one a tile. 1 where a

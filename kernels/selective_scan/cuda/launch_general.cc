@@ -60,7 +60,8 @@ bool add_general_reduce(const GeneralBackwardArguments& a, bool empty, device::P
   const Index blocks = arguments.first_block[kMaxReduceJobs];
   if (blocks > 0x7fffffff)
     return refuse(message, "dB and dC are too large for one launch", "split the batch");
-  if (blocks > 0) add_launch(plan, reduce_kernel_index(), blocks, kReduceThreads, 0, arguments);
+  if (blocks > 0)
+    add_launch(plan, reduce_kernel_index(), blocks, kReduceThreads, 0, arguments, 1, plan->launch_count > 0);
   return true;
 }
 

@@ -35,10 +35,10 @@ inline Index reserve(device::Plan* plan, Index floats) {
 }
 
 // Appends a launch. grid.x is `blocks`, which the caller has checked to be at most 2^31 - 1; grid.y is
-// `rows`. shared: bytes of dynamic shared memory.
+// `rows`. shared: bytes of dynamic shared memory. follows: its kernel waits itself for the launch before it.
 template <class Arguments>
 void add_launch(device::Plan* plan, int kernel, Index blocks, int threads, int shared,
-                const Arguments& arguments, Index rows = 1) {
+                const Arguments& arguments, Index rows = 1, bool follows = false) {
   static_assert(sizeof(Arguments) <= device::kArgumentCapacity);
   device::Launch& launch = plan->launches[plan->launch_count++];
   launch.kernel = kernel;
@@ -46,6 +46,7 @@ void add_launch(device::Plan* plan, int kernel, Index blocks, int threads, int s
   launch.grid_y = static_cast<unsigned>(rows);
   launch.block_x = static_cast<unsigned>(threads);
   launch.shared_bytes = static_cast<unsigned>(shared);
+  launch.follows = follows;
   launch.argument_bytes = sizeof arguments;
   memcpy(launch.argument, &arguments, sizeof arguments);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "kernels/common/next_launch.cuh"
 #include "kernels/selective_scan/cuda/arguments.h"
 
 // Arithmetic of the device code: 16-bit conversions of our own (NVRTC has no cuda_fp16.h) and the elementary

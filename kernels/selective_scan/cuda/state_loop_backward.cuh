@@ -226,6 +226,7 @@ struct StateLoopBackward : StateLoopTile<T, L, Memory> {
       float A[kCount][4], carry[kCount][4];
       load_A<Quarter>(A, c, place, lanes.group, lanes.q * 4);
       load_given<Quarter>(carry, g.dlast_state, c, place, lanes.group, lanes.q * 4);
+      device::wait_for_last();
       if (end < chunks)
         enter_segment<Quarter, true>(carry, A, p.segments, p.workspace, c, place, lanes.group, lanes.q);
       keep_first(A, carry);

@@ -212,6 +212,7 @@ struct StepLanesForward {
     load_given<L>(carry, c.initial_state, c, lanes.place, lanes.group, 0);
     const int first = segment_index() * p.segments.tiles * kTile;
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles * kTile : p.end;
+    device::wait_for_last();
     if (segment_index() > 0)
       enter_segment<L, false>(carry, A, p.segments, p.workspace, c, lanes.place, lanes.group, 0);
     SavePlace saved = save_place<L>(states_of(c, p.forward.x, p.x_in_workspace, p.workspace), p.x_odd_rows, c,

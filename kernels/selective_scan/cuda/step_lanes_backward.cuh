@@ -276,6 +276,7 @@ struct StepLanesBackward {
     load_given<L>(state.carry, g.dlast_state, c, place, lanes.group, 0);
     const int chunks = static_cast<int>(tile_count(c.length)), first = segment_index() * p.segments.tiles;
     const int end = segment_index() + 1 < p.segments.count ? first + p.segments.tiles : chunks;
+    device::wait_for_last();
     if (end < chunks)
       enter_segment<L, true>(state.carry, state.A, p.segments, p.workspace, c, place, lanes.group, 0);
     // Which two of its group's 16 sums a lane is left with: dB (below 8) or dC, and which of the
