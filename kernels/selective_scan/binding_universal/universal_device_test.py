@@ -6,6 +6,7 @@ PYTHONPATH=DIR python universal_device_test.py, as device_test.py. 77: nothing t
 """
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,19 @@ def everything(tensors):
     results = module.fwd(*tensors, True)
     out, x = results[:2]
     return results + [g for g in module.bwd(*tensors, torch.ones_like(out), x, out, None, True, False) if g is not None]
+
+
+def stored(path):
+    """Offset and size of each image as it is in the file, mostly packed, from its index (driver_context.h)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at = data.find(b"SKIMAGE1")
+    while at >= 0:
+        count, size = struct.unpack_from("<II", data, at + 8)
+        if size == 128 and 0 < count <= 4096:
+            return [struct.unpack_from("<QQ", data, entry + 16) for entry in range(at + 16, at + 16 + count * 128, 128)]
+        at = data.find(b"SKIMAGE1", at + 1)
+    raise ValueError(f"{path} has no index of images")
 
 
 def same(test, results, expected):
@@ -107,10 +121,10 @@ module.fwd(*inputs("cpu"), True)
 """)
 
     def test_flipped_after_import(self):
-        # All payloads, whichever of them are for this device.
-        payloads = sum(image["bytes"] for image in module.scankit_info()["images"])
-        self.damaged(f"for at in range(size - {payloads}, size - 200000, 4096): file.seek(at); file.write(b'\\xff' * 16)",
-                     "does not have the hash")
+        # All payloads, whichever of them are for this device, in their middle.
+        middles = [offset + size // 2 for offset, size in stored(self.file)]
+        self.assertEqual(len(middles), len(module.scankit_info()["images"]))
+        self.damaged(f"for at in {middles}: file.seek(at); file.write(b'\\xff' * 16)", "does not have the hash")
 
     def test_cut_after_import(self):
         self.damaged("file.truncate(size // 2)", "the module's own file is damaged")
