@@ -93,7 +93,8 @@ function(scankit_device_source kernel)
   set(source ${PROJECT_BINARY_DIR}/generated/${kernel}.cu)
   set(script ${PROJECT_SOURCE_DIR}/kernels/common/amalgamate.cmake)
   set(folder ${PROJECT_SOURCE_DIR}/kernels/${kernel})
-  file(GLOB parts CONFIGURE_DEPENDS ${folder}/cuda/*.cuh ${folder}/cuda/*.h ${folder}/cuda/*.def)
+  file(GLOB parts CONFIGURE_DEPENDS ${folder}/cuda/*.cuh ${folder}/cuda/*.h ${folder}/cuda/*.def
+       ${PROJECT_SOURCE_DIR}/kernels/common/*.cuh)
   add_custom_command(OUTPUT ${source}
     COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DFIRST=kernels/${kernel}/cuda/entry.cuh -DOUT=${source}
             -P ${script}

@@ -48,7 +48,7 @@ struct BackwardArguments {
   Tiling tiling;
   Segments segments;
   bool aligned;
-  bool halves;  // of 16-bit tensors: every such row starts at an 8-byte place and has 4 k steps
+  bool halves;  // every row starts at an 8-byte place (of fp32: a 16-byte one) and has 4 k steps
   bool x_in_workspace, x_odd_rows;
   // fp32 slabs, one per block (projections) or per segment and batch entry (the others), which the reduce
   // kernel sums.

@@ -559,7 +559,7 @@ SCANKIT_DEVICE void backward_kernel(const BackwardArguments& p) {
       StepLanesBackward<T, L>(p, memory).run();
     else if constexpr (T::kSize == 2 && kSliced)  // fp32's are empty, and never launched
       StateSlicesBackward<T, L, O>(p, memory).run();
-    else if constexpr (T::kSize == 2)
+    else if constexpr (T::kSize == 2 || O::kDirect)
       StateLoopBackward<T, L, BackwardMemory<L, false, O>>(p, memory).run();
   } else {
     tiled_backward<T, L, kSliced, O>(p);

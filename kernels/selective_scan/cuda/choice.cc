@@ -209,8 +209,9 @@ Index choose_by_waves(const Direction& d, const Common& common, const device::De
 bool choose(const Direction& d, const DispatchTable& table, const Common& common,
             const device::DeviceFacts& facts, Choice* choice) {
   // Nothing is measured of a constant B or C, or of packed sequences.
-  const Found found =
-      has_constant(common) || common.packed.cu_seqlens ? Found{} : find_measurement(table, common, facts);
+  const Found found = has_constant(common) || common.packed.cu_seqlens
+                          ? Found{}
+                          : find_measurement(table, common, facts, d.variants, d.places);
   const bool for_these = d.odd_percent == 100 || (found.row && d.variants[found.row->choice.variant].odd);
   const bool there = found.row && for_these && found.row->choice.variant < d.count &&
                      takes(d, found.row->choice.variant, found.row->choice.warps, common, facts);

@@ -21,7 +21,7 @@ struct Variant {
   // alone. Measured on an H200; only their ratios matter.
   int busy, alone;
   bool constant;  // for a constant B or C: of any count of states up to its slice
-  bool halves;    // for rows that are `halves` (BackwardArguments) alone
+  bool halves;    // for rows that are `halves` (BackwardArguments) alone: of whole quads
   bool odd;       // for 16-bit rows that are not
 };
 // Whether up to 16 states have such kernels for rows at odd places, which then are the fast ones.
@@ -103,8 +103,9 @@ struct Found {
 // The nearest row of this kind of GPU, by the logarithms of length and channels. Float32 has its own rows;
 // the two 16-bit types take each other's where there is none of their own as near. Up to 16 states a row
 // stands for all counts that take the same slice. No row further off than a factor of 2.4 in length, 1.5 in
-// channels, 2 in states above 16 is taken.
-Found find_measurement(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts);
+// channels, 2 in states above 16 is taken; none whose variant, of `variants`, needs other `places`.
+Found find_measurement(const DispatchTable& table, const Common& common, const device::DeviceFacts& facts,
+                       const Variant* variants = nullptr, bool places = true);
 
 // As choose_forward and choose_backward, by a given table, and not remembered. A row that cannot run the
 // problem is passed over. A neighbour's choice is taken only where it is not predicted to be much slower here

@@ -67,13 +67,16 @@ Index distance(const Measurement& row, const Common& c) {
     return -1;
   // At odd places other kernels are fast.
   if (has_odd_kernels(c) && (row.length % 4 == 0) != (c.length % 4 == 0)) return -1;
-  // Rows of 8 k steps start at 16-byte places, others are read and written otherwise.
-  const bool alike = (row.length % 8 == 0) == (c.length % 8 == 0);
+  // Rows of 8 k steps start at 16-byte places, others are read and written otherwise; of fp32's 9 to 16 states
+  // rows of whole quads have another backward.
+  const auto alike = [&](int steps) { return (row.length % steps == 0) == (c.length % steps == 0); };
+  const bool quads = c.dtype != DType::F32 || alike(4);
   const bool same =
       row.length == c.length && row.channels == Index{c.batch} * c.dim && row.states == c.states;
   // Waves hang on the channels first. The logarithms of neighbours, as 4096 and 4097, are one number.
   return 2 * (Index{4} * channels * channels + Index{length} * length + Index{states} * states +
-              (row.dtype == c.dtype ? 0 : kOtherType) + (alike ? 0 : kOtherPlaces)) +
+              (row.dtype == c.dtype ? 0 : kOtherType) + (alike(8) ? 0 : kOtherPlaces) +
+              (quads ? 0 : 2 * kOtherPlaces)) +
          (same ? 0 : 1);
 }
 
@@ -82,7 +85,8 @@ Index distance(const Measurement& row, const Common& c) {
 const DispatchTable kForwardMeasured = {kForwardRows + 1, sizeof kForwardRows / sizeof *kForwardRows - 1};
 const DispatchTable kBackwardMeasured = {kBackwardRows + 1, sizeof kBackwardRows / sizeof *kBackwardRows - 1};
 
-Found find_measurement(const DispatchTable& table, const Common& c, const device::DeviceFacts& facts) {
+Found find_measurement(const DispatchTable& table, const Common& c, const device::DeviceFacts& facts,
+                       const Variant* variants, bool places) {
   Found found = {};
   Index nearest = -1;
   for (int i = 0; i < table.count; ++i) {
@@ -90,6 +94,7 @@ Found find_measurement(const DispatchTable& table, const Common& c, const device
     if (row.capability != facts.capability || row.multiprocessors != facts.multiprocessors) continue;
     const Index away = distance(row, c);
     if (away < 0 || (nearest >= 0 && away >= nearest)) continue;
+    if (variants && !places && variants[row.choice.variant].halves) continue;
     nearest = away;
     found.row = &row;
   }

@@ -80,7 +80,7 @@ void check_rounds(Trial& trial, const Shape& shape, Choice choice, Trial::Result
 void check(const Shape& shape, int v, bool keeps = true) {
   static int forwards = 0;
   if (kBackwardVariants[v].odd && !kIsShort) return;
-  if (kBackwardVariants[v].halves && (!kIsShort || shape.length % 4 != 0 || shape.pad % 4 != 0)) return;
+  if (kBackwardVariants[v].halves && (shape.length % 4 != 0 || shape.pad % 4 != 0)) return;
   SCOPED_TRACE("backward variant " + std::to_string(v) + ", length " + std::to_string(shape.length) +
                ", states " + std::to_string(shape.states) + ", segments " + std::to_string(shape.segments) +
                ", pad " + std::to_string(shape.pad) + ", forward " + std::to_string(forwards));
@@ -89,7 +89,8 @@ void check(const Shape& shape, int v, bool keeps = true) {
   const Trial::Results want = trial.backward(choice, true);
   if (!shape.by_dim) trial.judge(want);
   const std::size_t slabs = trial.last_plan.workspace_bytes;
-  const bool copies_ahead = kIsShort && states_of(kBackwardVariants[v]) == 16;
+  const bool copies_ahead =
+      (kIsShort || kBackwardVariants[v].halves) && states_of(kBackwardVariants[v]) == 16;
   for (const auto copies : {Block::kAtOnce, Block::kLate}) {
     if (copies == Block::kAtOnce && !copies_ahead) continue;
     Block::copies() = copies;
@@ -144,6 +145,30 @@ TEST(KeptStates, AreRightInEveryLength) {
         check({.batch = 2, .dim = 18, .length = length, .states = states, .warps = 2, .by_dim = true}, v);
     });
   }
+}
+// Where the warps of a block are many, some have a part of their channels, or none.
+TEST(KeptStates, AreRightInBlocksOfManyWarps) {
+  for_variants(16, [&](int v) {
+    if (!kBackwardVariants[v].halves) return;
+    for (const int warps : {4, kBackwardVariants[v].most_warps}) {
+      const int channels = warps * kBackwardVariants[v].warp_channels;
+      check({.batch = 1, .dim = channels - 3, .length = 72, .states = 16, .warps = warps}, v);
+      check({.batch = 1, .dim = channels + 1, .length = 100, .states = 14, .warps = warps}, v);
+    }
+  });
+}
+// What the tests above find where nobody waits for what was copied.
+TEST(KeptStates, AreWrongWhereNobodyWaitsForCopies) {
+  for_variants(16, [&](int v) {
+    if (!kBackwardVariants[v].halves) return;
+    Trial trial({.batch = 1, .dim = 9, .length = 100, .states = 16}, {2, 2, 1, 1});
+    const Trial::Results want = trial.backward({v, 1, 1, 2}, true);
+    Block::copies() = Block::kNever;
+    EXPECT_EQ(
+        differences(trial.backward({v, 1, 1, 2}, true), want),
+        kIsShort ? "dA dB dC dD ddelta ddelta_bias du dz out_z " : "dA dB dC dD ddelta ddelta_bias du dz ");
+    Block::copies() = Block::kLate;
+  });
 }
 // Cut, the last tile must have room, too.
 TEST(KeptStates, GoToTheWorkspaceWhereDuHasNoRoom) {

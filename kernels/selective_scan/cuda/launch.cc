@@ -226,8 +226,8 @@ bool plan_backward_as(const Backward& backward, const Choice& choice, const Choi
   arguments.tiling = make_tiling(variant, choice.warps, c);
   arguments.aligned = is_aligned(backward);
   arguments.halves = is_aligned(backward, 8);
-  if (variant.halves && (!arguments.halves || c.dtype == DType::F32))
-    return refuse(message, "this CUDA variant takes 16-bit rows at 8-byte places", "choose another");
+  if (variant.halves && !arguments.halves)
+    return refuse(message, "this CUDA variant takes rows of whole quads at their places", "choose another");
   if (variant.odd && c.dtype == DType::F32) return refuse(message, kShortRows, "choose another");
   set_pitches(&arguments);
   if (blocks > 0 && c.length > 0) {

@@ -100,12 +100,13 @@ bool plan_general_backward(const Backward& backward, const device::DeviceFacts& 
                            device::Message* message);
 
 // Whether the kernels may take eight elements of any row at once (`aligned` of their arguments, 16 bytes), or
-// four 16-bit ones (`halves`, 8 bytes). The host looks once, instead of every thread at every load. What is
+// four (`halves`, 8 bytes; of fp32 16, which are four). The host looks once, instead of every thread at every load. What is
 // not there is aligned.
 
 // Whether data and two strides, in elements, are multiples of `bytes`.
 inline bool at_places(Index bytes, const void* data, Index stride, Index other, DType dtype) {
   const Index size = dtype == DType::F32 ? 4 : 2;
+  if (size == 4) bytes = 16;
   return reinterpret_cast<Index>(data) % bytes == 0 && stride * size % bytes == 0 &&
          other * size % bytes == 0;
 }

@@ -21,6 +21,7 @@ struct Plain {
   static constexpr bool kConstant = false;     // B, C or both are constant (constant.cuh)
   static constexpr bool kPacked = false;       // a block has one of several packed sequences (packed.cuh)
   static constexpr int kTeam = 1;              // warps that share channels, not states (state_slices.cuh)
+  static constexpr bool kDirect = false;       // of 1x16: fp32's, most of whose rows are not copied
   static constexpr bool kOdd = false;  // for 16-bit rows that start anywhere (odd_rows.cuh, state_slices.cuh)
 };
 
@@ -36,6 +37,12 @@ struct Straight : Plain {
 // Of 16-bit tensors: the rows of others do not fit into shared memory.
 struct Async : Straight {
   static constexpr bool kAsync = true;
+};
+
+// Of the loop over the states (state_loop_backward.cuh).
+struct StateLoop : Plain {};
+struct StateLoopDirect : StateLoop {
+  static constexpr bool kDirect = true;
 };
 
 // Of more than 16 states in slices of 16.
@@ -94,6 +101,10 @@ struct OptionsOf {
 template <>
 struct OptionsOf<Async, 4> {
   using Type = Straight;
+};
+template <>
+struct OptionsOf<StateLoop, 4> {
+  using Type = StateLoopDirect;
 };
 template <>
 struct OptionsOf<PackedAsync, 4> {
@@ -241,19 +252,25 @@ struct BackwardMemory<Layout<1, 16, kChannels>, false, O> : StateLoopMemory<kCha
   static constexpr int kFewestWarps = 1, kSpanTiles = 1, kTeam = 1;
   // Rows start at 8-byte places, or anywhere: then they come as the vectors that they are part of (odd_rows.cuh), and
   // pieces of u and delta are kept from when a tile begins until it ends.
-  static constexpr bool kAnyPlaces = false, kVectors = O::kOdd;
+  static constexpr bool kAnyPlaces = false, kVectors = O::kOdd, kDirect = O::kDirect;
   static_assert(!kVectors || kChannels == 1);
   static constexpr int kAddresses = Base::kProjections;
   static constexpr int kOddProjections = kAddresses + 2 * 16 * 4 * 2;
-  static constexpr int kBlock = kOddProjections + (kVectors ? 2 * 16 * OddLayout::kRow : 0);
+  // Behind it B's and C's pieces, where the gaps have no room for them.
+  static constexpr int kBlock = kOddProjections + (kVectors  ? 2 * 16 * OddLayout::kRow
+                                                   : kDirect ? 2 * 16 * 4 * 8
+                                                             : 0);
   // Where rows of the warp's first channel and each channel's states are, else where all rows are; then a lane's
   // pieces, seven arrays as above.
   static constexpr int kRaw = Base::kTable + (kVectors ? 36 : 10 * kChannels * 8 * 2);
   // Rows of dout, z, out and u, 4 times kRow floats side by side, then of delta, then pieces of u and delta.
   static constexpr int kOddDelta = kRaw + 8 * 4 * OddLayout::kRow;
   static constexpr int kOddPieces = kOddDelta + 8 * OddLayout::kRow;
-  static constexpr int kStart =
-      kVectors ? kOddPieces + 2 * 128 : kRaw + 7 * kChannels * 128;  // its states before a tile
+  // fp32's: dout as it is in global memory, then u and delta from when a tile begins until it ends, two halves
+  // of a lane's 32 bytes each.
+  static constexpr int kStart = kVectors  ? kOddPieces + 2 * 128
+                                : kDirect ? kRaw + 6 * kChannels * 128
+                                          : kRaw + 7 * kChannels * 128;  // its states before a tile
   static constexpr int kWarp = kStart + kChannels * 128;
   static constexpr int kWarpSlice = 0;
 };
@@ -263,16 +280,16 @@ template <int kChannels, class O>
 struct BackwardMemory<Layout<1, 16, kChannels>, true, O> : StateLoopMemory<kChannels> {
   using Base = StateLoopMemory<kChannels>;
   static constexpr int kTeam = O::kTeam, kFewestWarps = kTeam, kSpanTiles = 1;
-  static constexpr bool kAnyPlaces = O::kOdd, kVectors = false;
+  static constexpr bool kAnyPlaces = O::kOdd, kVectors = false, kDirect = false;
   static constexpr int kBlock = kTeam * Base::kProjections;  // a slice for each warp of a team
   static constexpr int kRaw = Base::kTable + 9 * kChannels * 8 * 2;
   static constexpr int kWarp = kRaw + 7 * kChannels * 128;
   static constexpr int kWarpSlice = 0;
 };
 // Two blocks of eight warps to a multiprocessor of 228 KB, of which each block takes one for the system.
-static_assert(2 * (4 * (BackwardMemory<Layout<1, 16, 1>, false, Plain>::kBlock +
-                        8 * BackwardMemory<Layout<1, 16, 1>, false, Plain>::kWarp) +
-                   1024) <=
-              228 * 1024);
+template <class Memory>
+constexpr bool kTwoBlocksFit = 2 * (4 * (Memory::kBlock + 8 * Memory::kWarp) + 1024) <= 228 * 1024;
+static_assert(kTwoBlocksFit<BackwardMemory<Layout<1, 16, 1>, false, StateLoop>> &&
+              kTwoBlocksFit<BackwardMemory<Layout<1, 16, 1>, false, StateLoopDirect>>);
 
 }  // namespace scankit::selective_scan

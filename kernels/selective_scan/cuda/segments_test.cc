@@ -47,7 +47,8 @@ TEST(Segments, AreRightInEveryVariantOf16States) {
     Trial({1, 5, 290, 16, 1}).check(forward_in(lanes, 16, 3, 2), backward_in(other, 16, 4, 2), lanes == 8);
   }
 }
-// Candidates of the tuner too; the sliced ones are slices_test.cc's, those for 16-bit rows async_test.cc's.
+// Candidates of the tuner too; the sliced ones are slices_test.cc's, those for rows of certain places
+// async_test.cc's and kept_states_test.cc's.
 TEST(Segments, AreRightInEveryVariant) {
   const Variant *f = kForwardVariants, *b = kBackwardVariants;
   const int forwards = kForwardVariantCount, backwards = kBackwardVariantCount;

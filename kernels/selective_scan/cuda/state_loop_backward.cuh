@@ -13,7 +13,8 @@
 // depends on the lane), and over the warps in shared memory.
 //
 // A tile has two barriers. What the tile before reads is asked for before the loop over the states, and comes
-// in copies: this is for 16-bit tensors whose rows start at 8-byte places (`halves`) alone.
+// in copies, most of fp32's to the L2 cache alone: this is for rows of whole quads (`halves`), or for 16-bit
+// ones at odd places in a variant of its own.
 namespace scankit::selective_scan {
 
 template <class T, class L, class Memory = BackwardMemory<L, false, Plain>>
@@ -63,10 +64,11 @@ struct StateLoopBackward : StateLoopTile<T, L, Memory> {
     const bool outer = lanes.q == 0 || lanes.q == 3;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
+      // fp32's come from global memory, all at once: behind a store the compiler would not move them forward.
+      if constexpr (M::kDirect) fetch(now.dt[i], kDelta, i, step), fetch(now.w[i], kU, i, step);
       fetch(now.dy[i], kDout, i, step);
       if (c.z.data != nullptr) ungate(now.dy[i], i, step, writes);
-      fetch(now.dt[i], kDelta, i, step);
-      fetch(now.w[i], kU, i, step);
+      if constexpr (!M::kDirect) fetch(now.dt[i], kDelta, i, step), fetch(now.w[i], kU, i, step);
       const float bias = lanes.of_channel(c.delta_bias, i);
 #pragma unroll
       for (int t = 0; t < 8; ++t) now.dt[i][t] += bias;

@@ -37,7 +37,7 @@ struct StateLoopTile {
   using Staged = Projections<T, Layout<4, 4, 1>>;  // which thread has which piece of B and C
   static constexpr int kTogether = 4;              // states between two exchanges of dB and dC
   static constexpr int kCount = L::kChannels;
-  static_assert(T::kSize == 2 && L::kPer == 16 && L::kGroups == Quarter::kGroups &&
+  static_assert((T::kSize == 4) == M::kDirect && L::kPer == 16 && L::kGroups == Quarter::kGroups &&
                 (kCount == 1 || kCount == 2));
 
   const BackwardArguments& p;
@@ -122,6 +122,11 @@ struct StateLoopTile {
   SCANKIT_DEVICE float* taken(Row which) const {
     return own + M::kOddPieces + (which == kU ? 0 : 128) + lane * 4;
   }
+  // With M::kDirect: one of the two halves of dout as it is in global memory, or of u or delta.
+  SCANKIT_DEVICE float* direct(Row which, int i, int half) const {
+    const int array = which == kDout ? 0 : which == kU ? 1 : 2;
+    return own + M::kRaw + ((array * kCount + i) * 2 + half) * 128 + lane * 4;
+  }
   // A lane's four states of a channel before the tile that is asked for.
   SCANKIT_DEVICE float* start(int i) const { return own + M::kStart + i * 128 + lane * 4; }
 
@@ -188,12 +193,40 @@ struct StateLoopTile {
     if (step > 0) ask_start(step);
     commit_copies();
   }
+  // Two quads of fp32 that stand apart in shared memory, the second `apart` floats behind the first.
+  SCANKIT_DEVICE static void copy_quads(float* to, int apart, const char* from, int count) {
+    copy_16_bytes(to, from, count > 0);
+    copy_16_bytes(to + apart, from + 16, count > 4);
+  }
+  // Of fp32 rows of whole quads: dout, which is needed first, B and C come in copies; the others, for which there
+  // is no room, to the L2 cache.
+  SCANKIT_DEVICE void ask_direct(int step) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const int count = lanes.count(i, step);
+      copy_quads(direct(kDout, i, 0), 128, piece(g.dout, kDout, i, step), count);
+      if (count <= 0) continue;
+      prefetch(piece(c.u, kU, i, step)), prefetch(piece(c.delta, kDelta, i, step));
+      if (c.z.data != nullptr) prefetch(piece(c.z, kZ, i, step)), prefetch(piece(g.out, kOut, i, step));
+    }
+    for (int piece = threadIdx.x; piece < Staged::kCount; piece += blockDim.x) {
+      const char* from = projection(piece);
+      copy_quads(raw_projection(piece), Staged::kCount * 4, from + step * T::kSize,
+                 from != nullptr ? c.length - step - piece % 4 * 8 : 0);
+    }
+    if (step > 0) ask_start(step);
+    commit_copies();
+  }
   SCANKIT_DEVICE void ask_for(int step) const {
-    if constexpr (M::kVectors) return ask_tile(step);
-    if (p.aligned)
+    if constexpr (M::kVectors) {
+      ask_tile(step);
+    } else if constexpr (M::kDirect) {
+      ask_direct(step);
+    } else if (p.aligned) {
       ask<kWhole>(step);
-    else
+    } else {
       ask<kHalves>(step);
+    }
   }
   // The states before a tile. They may be at odd places.
   SCANKIT_DEVICE void ask_start(int step) const {
@@ -218,9 +251,34 @@ struct StateLoopTile {
     for (int i = 0; i < kCount; ++i) read_quad(start(i), 0, h[i]);
   }
 
+  // As fetch, of fp32; u and delta are kept for fetch_again.
+  SCANKIT_DEVICE void fetch_direct(float (&to)[8], Row which, int i, int step) const {
+    if (which == kDout) return read_direct(to, which, i);
+    const char* from = which == kZ     ? piece(c.z, which, i, step)
+                       : which == kU   ? piece(c.u, which, i, step)
+                       : which == kOut ? piece(g.out, which, i, step)
+                                       : piece(c.delta, which, i, step);
+    const int count = lanes.count(i, step);
+    const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    const float4 low = count > 0 ? *reinterpret_cast<const float4*>(from) : zero;
+    const float4 high = count > 4 ? *reinterpret_cast<const float4*>(from + 16) : zero;
+    to[0] = low.x, to[1] = low.y, to[2] = low.z, to[3] = low.w;
+    to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
+    if (which != kU && which != kDelta) return;
+    quad_at(direct(which, i, 0), 0) = make_float4(to[0], to[1], to[2], to[3]);
+    quad_at(direct(which, i, 1), 0) = make_float4(to[4], to[5], to[6], to[7]);
+  }
+  SCANKIT_DEVICE void read_direct(float (&to)[8], Row which, int i) const {
+    float low[4], high[4];
+    read_quad(direct(which, i, 0), 0, low);
+    read_quad(direct(which, i, 1), 0, high);
+#pragma unroll
+    for (int t = 0; t < 4; ++t) to[t] = low[t], to[4 + t] = high[t];
+  }
   // A copied piece, widened. Only behind wait_for_copies, and only the lane's own: what another thread
   // copied needs a barrier, too (PTX ISA, cp.async: completion is seen by the thread that asked).
   SCANKIT_DEVICE void fetch(float (&to)[8], Row which, int i, int step) const {
+    if constexpr (M::kDirect) return fetch_direct(to, which, i, step);
     if constexpr (M::kVectors) {
       const char* from = which == kDout  ? piece(g.dout, which, i, step)
                          : which == kZ   ? piece(c.z, which, i, step)
@@ -233,12 +291,15 @@ struct StateLoopTile {
         *reinterpret_cast<uint4*>(taken(which)) = make_uint4(e.w[0], e.w[1], e.w[2], e.w[3]);
       return T::unpack(e.w, to);
     }
-    const uint4 v = *reinterpret_cast<const uint4*>(raw(which, i, step));
-    const unsigned w[4] = {v.x, v.y, v.z, v.w};
-    T::unpack(w, to);
+    if constexpr (!M::kDirect) {
+      const uint4 v = *reinterpret_cast<const uint4*>(raw(which, i, step));
+      const unsigned w[4] = {v.x, v.y, v.z, v.w};
+      T::unpack(w, to);
+    }
   }
   // u or delta once more, at the end of the tile.
   SCANKIT_DEVICE void fetch_again(float (&to)[8], Row which, int i, int step) const {
+    if constexpr (M::kDirect) return read_direct(to, which, i);
     if constexpr (M::kVectors) {
       const uint4 v = *reinterpret_cast<const uint4*>(taken(which));
       const unsigned w[4] = {v.x, v.y, v.z, v.w};
@@ -250,16 +311,22 @@ struct StateLoopTile {
   // known.
   SCANKIT_DEVICE void store(char* to, const float (&v)[8], int i, int step) const {
     const int count = lanes.count(i, step);
-    unsigned w[4];
-    T::pack(v, w);
-    if constexpr (M::kAnyPlaces) return store_any(to, w, count);
-    if constexpr (M::kVectors) return count < 8 ? store_any(to, w, count) : store_words(to, w);
-    if (p.aligned) {
-      if (count > 0) *reinterpret_cast<uint4*>(to) = make_uint4(w[0], w[1], w[2], w[3]);
+    if constexpr (M::kDirect) {
+      if (count > 0) *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]);
+      if (count > 4) *reinterpret_cast<float4*>(to + 16) = make_float4(v[4], v[5], v[6], v[7]);
       return;
+    } else {
+      unsigned w[4];
+      T::pack(v, w);
+      if constexpr (M::kAnyPlaces) return store_any(to, w, count);
+      if constexpr (M::kVectors) return count < 8 ? store_any(to, w, count) : store_words(to, w);
+      if (p.aligned) {
+        if (count > 0) *reinterpret_cast<uint4*>(to) = make_uint4(w[0], w[1], w[2], w[3]);
+        return;
+      }
+      if (count > 0) *reinterpret_cast<uint2*>(to) = make_uint2(w[0], w[1]);
+      if (count > 4) *reinterpret_cast<uint2*>(to + 8) = make_uint2(w[2], w[3]);
     }
-    if (count > 0) *reinterpret_cast<uint2*>(to) = make_uint2(w[0], w[1]);
-    if (count > 4) *reinterpret_cast<uint2*>(to + 8) = make_uint2(w[2], w[3]);
   }
 
   // B and C of a tile, to shared memory as fp32: 32 rows of kPitch floats, B's before C's. The lanes of a
@@ -272,6 +339,12 @@ struct StateLoopTile {
         Eight<T> e;
         read_piece(e, raw_projection(piece), misalignment(projection(piece)));
         T::unpack(e.w, v);
+      } else if constexpr (M::kDirect) {
+        float low[4], high[4];
+        read_quad(raw_projection(piece), 0, low);
+        read_quad(raw_projection(piece) + Staged::kCount * 4, 0, high);
+#pragma unroll
+        for (int t = 0; t < 4; ++t) v[t] = low[t], v[4 + t] = high[t];
       } else {
         const uint4 e = *reinterpret_cast<const uint4*>(raw_projection(piece));
         const unsigned w[4] = {e.x, e.y, e.z, e.w};
@@ -285,6 +358,7 @@ struct StateLoopTile {
   SCANKIT_DEVICE float* raw_projection(int piece) const {
     if constexpr (M::kVectors)
       return memory + M::kOddProjections + piece / 4 * OddLayout::kRow + piece % 4 * 4;
+    if constexpr (M::kDirect) return memory + M::kOddProjections + piece * 4;
     return memory + piece / 4 * M::kPitch + 32 + piece % 4 * 4;
   }
 

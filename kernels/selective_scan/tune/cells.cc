@@ -63,6 +63,20 @@ constexpr Shape kFigures[] = {
     {DType::BF16, 32, 6144, 49, 1},
     {DType::F32, 32, 768, 3136, 1},
     {DType::F32, 32, 1536, 784, 1},
+    // fp32's rows of whole quads, and others.
+    {DType::F32, 64, 384, 196, 16},
+    {DType::F32, 8, 1536, 1004, 16},
+    {DType::F32, 1, 5120, 2044, 16},
+    {DType::F32, 8, 2048, 2044, 16},
+    {DType::F32, 64, 384, 197, 16},
+    {DType::F32, 8, 2048, 197, 16},
+    {DType::F32, 8, 1536, 1001, 16},
+    {DType::F32, 1, 768, 2047, 16},
+    {DType::F32, 1, 2048, 4097, 16},
+    {DType::F32, 1, 5120, 2047, 16},
+    {DType::F32, 4, 2048, 1022, 16},
+    {DType::F32, 8, 2048, 2047, 16},
+    {DType::F32, 8, 2048, 4097, 16},
 };
 // Channels of the grids as batch and dim: steps of about 1.4 to 2, from a quarter of a wave of an H200 on.
 constexpr std::array<int, 2> kChannels[] = {{1, 768},  {1, 1536}, {1, 2048}, {2, 1536}, {1, 4096}, {1, 5120},
