@@ -173,12 +173,12 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
                       "loads, but every CUDA call fails",
                       driver.libcuda),
         {"/driver/value/libcuda", driver.libcuda},
-        variable ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
-                 : Fix{Advice{
-                       cached ? message(
-                                    "remove the directory of the stub from /etc/ld.so.conf.d and run ldconfig")
-                              : message("move {} to another directory, and install the driver's libraries",
-                                        driver.libcuda)}}));
+        variable
+            ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}
+            : Fix{Advice{
+                  cached ? message("remove the directory of the stub from /etc/ld.so.conf.d and run ldconfig")
+                         : message("move {} to another directory, and install the driver's libraries",
+                                   driver.libcuda)}}));
   } else if (driver.libcuda.empty()) {
     result.findings.push_back(missing(
         snapshot,

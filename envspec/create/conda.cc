@@ -44,7 +44,8 @@ Result<CondaProgram> conda_of_version(std::string_view printed) {
   }
   const auto version = Version::parse(found.version);
   if (!version)
-    return Error{Errc::ToolFailed, message("it does not say which version it is: {}", shown_value(printed)), ""};
+    return Error{Errc::ToolFailed, message("it does not say which version it is: {}", shown_value(printed)),
+                 ""};
   if (found.kind == CondaProgram::Kind::Conda && *version < *Version::parse(kOldestConda))
     return Error{
         Errc::Unsupported,
