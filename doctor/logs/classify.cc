@@ -102,9 +102,11 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
 Judged judge_wheel(const Captures& captures) {
   const std::string wheel = capture(captures, "wheel");
   const auto platform = wheel.substr(wheel.rfind('-') + 1);
+  // Who takes a wheel for Windows is nearly always on Windows.
   if (platform.starts_with("win"))
-    return verdict("windows", "likely", message("{} is a wheel for Windows", wheel),
-                   message("the system on which pip ran"));
+    return verdict("python_abi_tag_mismatch", "possible",
+                   message("{} is a wheel for Windows and one Python", wheel),
+                   message("python --version, and the system on which pip ran"), {"windows"});
   if (platform.starts_with("macosx"))
     return verdict("python_abi_tag_mismatch", "possible",
                    message("{} is a wheel for macOS and one Python", wheel),
@@ -164,7 +166,7 @@ bool is_of_the_sources(const std::string& header) {
 
 Judged judge_header(const Captures& captures) {
   std::string header;
-  for (const char* name : {"header", "header2", "header3", "header4", "header5"})
+  for (const char* name : {"header", "header2", "header3", "header4", "header5", "header6", "header7"})
     if (header.empty()) header = capture(captures, name);
   const std::string base = path_basename(header);
   Judged judged;
@@ -193,9 +195,10 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("system_headers_missing", "certain",
                      message("{} belongs to a system library whose development files are missing", header));
   else if (base == "cudnn.h" || base == "cudnn_version.h")
-    judged = verdict(
-        "", "certain", message("{} belongs to cuDNN, which the CUDA toolkit does not contain", header),
-        message("where cuDNN is installed: CUDNN_PATH, CUDNN_HOME or the directory of nvidia-cudnn"));
+    judged =
+        verdict("cuda_headers_missing", "likely",
+                message("{} belongs to cuDNN, which the CUDA toolkit does not contain", header),
+                message("where cuDNN is installed: CUDNN_PATH, CUDNN_HOME or the directory of nvidia-cudnn"));
   else if (starts_with_any(header, {"THC/", "TH/", "ATen/", "c10/", "torch/", "caffe2/"}))
     judged = verdict("torch_api_removed_in_source", "likely",
                      message("the installed torch has no header {}", header),
@@ -224,6 +227,10 @@ Judged judge_xformers(const Captures& captures) {
   if (here.ends_with("+cpu") && !built.ends_with("+cpu"))
     return verdict("cpu_only_torch", "certain",
                    message("xformers is built for torch {}, and a CPU build is installed: {}", built, here));
+  const auto release = [](const std::string& version) { return version.substr(0, version.find('+')); };
+  if (built != here && release(built) == release(here))
+    return verdict("extension_cuda_mismatch", "certain",
+                   message("xformers is built for torch {}, and torch {} is installed", built, here));
   if (built != here)
     return verdict("torch_version_mismatch", "certain",
                    message("xformers is built for torch {}, and torch {} is installed", built, here));
@@ -238,7 +245,7 @@ Judged judge(const std::string& kind, const Captures& captures, const Surroundin
   if (kind == "version") return judge_version(captures);
   if (kind == "library") return judge_library(captures, around);
   if (kind == "module") return judge_module(captures, around);
-  if (kind == "name") return judge_name(captures);
+  if (kind == "name") return judge_name(captures, around);
   if (kind == "call") return judge_call(captures, around);
   if (kind == "wheel") return judge_wheel(captures);
   if (kind == "header") return judge_header(captures);

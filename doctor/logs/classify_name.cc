@@ -5,6 +5,7 @@
 
 #include "doctor/base/message.h"
 #include "doctor/logs/classify.h"
+#include "doctor/logs/known_names.h"
 
 namespace scankit::logs {
 namespace {
@@ -77,17 +78,6 @@ bool is_of_python(std::string_view top) {
   return std::ranges::find(kNames, top) != kNames.end();
 }
 
-// Names that torch gained in a release from which projects then took them: without them torch is too old.
-bool came_with_newer_torch(std::string_view name) {
-  constexpr std::array kNames{
-      "HIP_HOME",          "ROCM_HOME",         "IS_HIP_EXTENSION", "_get_cxx11_abi", "custom_op",
-      "register_fake",     "register_kernel",   "triton_op",        "wrap_triton",    "flex_attention",
-      "create_block_mask", "sdpa_kernel",       "init_device_mesh", "DeviceMesh",     "fully_shard",
-      "custom_fwd",        "custom_bwd",        "parametrizations", "is_compiling",   "opaque_object",
-      "infer_schema",      "register_autograd", "py_sym_types",     "SDPBackend",     "StateDictType"};
-  return std::ranges::find(kNames, name) != kNames.end();
-}
-
 // Names that only the forks of mamba_ssm have, which Vim, LocalMamba and their descendants contain.
 bool is_of_a_fork(std::string_view name) {
   return starts_with_any(name, {"mamba_inner_fn_no_out_proj", "bimamba_inner"});
@@ -110,6 +100,10 @@ Judged judge_torch_module(const std::string& name, const Surroundings& around) {
     return verdict("torch_incomplete", "likely",
                    message("torch's Python files are installed but its compiled part is not"),
                    message("whether the current directory contains a directory named torch"));
+  if (is_young_part_of_torch(name))
+    return verdict("torch_too_old_for_sources", "likely", message("this torch has no {}", name),
+                   message("the torch release that the program was written for"),
+                   {"torch_api_removed_in_source"});
   return verdict("torch_api_removed_in_source", "likely", message("this torch has no {}", name),
                  message("the torch release that the program was written for"));
 }
@@ -133,14 +127,12 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                      message("this causal-conv1d is older than the mamba-ssm that calls it"),
                      message("the releases of both packages"));
   else if (name.starts_with("selective_scan_cuda_"))
-    judged =
-        // A top-level name that nothing above knows is a package that is missing; a dotted one is a part
-        // that an installed package does not have.
-        verdict("variant_name_mismatch", "likely",
-                message("{} is a variant that another project builds; mamba-ssm has no module of that name",
-                        name),
-                message("which selective_scan_cuda* files are installed"),
-                {"module_not_built", "project_module_missing"});
+    judged = verdict("module_not_built", "likely",
+                     message("{} is a variant that the project builds from its own sources; mamba-ssm has no "
+                             "module of that name",
+                             name),
+                     message("which selective_scan_cuda* files are installed"),
+                     {"variant_name_mismatch", "project_module_missing"});
   else if (looks_compiled(name) || is_private_module(name))
     judged = verdict("module_not_built", "likely",
                      message("this Python has no file of the compiled module {}", name),
@@ -156,6 +148,12 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged =
         verdict("package_not_installed", "certain", message("the Python package {} is not installed", name),
                 message("which Python ran: sys.executable"));
+  else if (is_removed_from_python(name))
+    judged = verdict("package_releases_differ", "likely",
+                     message("this Python no longer has {}: the package that imports it is older", name),
+                     message("the release of that package, and python --version"));
+  // A top-level name that nothing above knows is a package that is missing; a dotted one is a part that an
+  // installed package does not have.
   else if (top == name)
     judged = verdict("missing_python_dependency", "likely",
                      message("the Python package {} is not installed", name),
@@ -169,9 +167,26 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
   return judged;
 }
 
+namespace {
+
+// Of a name without its package, as Python before 3.7 prints it. A program may lack one of its own names; what an
+// installed package imports is another's.
+Judged judge_name_alone(const std::string& name, const Surroundings& around) {
+  if (is_of_a_fork(name))
+    return verdict("fork_needed", "likely", message("no installed package has {}", name),
+                   message("the directory of mamba in the repository"), {"package_releases_differ"});
+  if (name.starts_with("flash_attn_") || around.caller.find("-packages/") != std::string::npos)
+    return verdict("package_releases_differ", "possible",
+                   message("an installed package has no {}, which another one imports", name),
+                   message("the releases of both packages"));
+  return verdict("", "certain", message("a package or file has no {}, which is imported from it", name));
+}
+
+}  // namespace
+
 // Decides by a name that a package does not have, imported from it or asked of it. `place` is where Python found
 // the package, "" where the log does not say it.
-Judged judge_name(const Captures& captures) {
+Judged judge_name(const Captures& captures, const Surroundings& around) {
   const auto either = [&](const std::string& one, const std::string& other) {
     return capture(captures, one).empty() ? capture(captures, other) : capture(captures, one);
   };
@@ -207,9 +222,13 @@ Judged judge_name(const Captures& captures) {
   else if (top == "pkg_resources" || top == "setuptools" || top == "distutils" || top == "pkgutil")
     judged = verdict("setuptools_parts_missing", "certain",
                      message("{} no longer has {}, which the build uses", package, name));
+  else if (package.empty())
+    judged = judge_name_alone(name, around);
   else if (is_of_a_fork(name))
     judged = lacks("fork_needed", "likely", {"package_releases_differ"});
-  else if (top == "torch" && came_with_newer_torch(name))
+  else if (top == "torch" && is_removed_from_torch(name) && package == "torch")
+    judged = lacks("torch_api_removed_in_source", "likely", {"package_releases_differ"});
+  else if (top == "torch" && (came_with_newer_torch(name) || is_young_part_of_torch(package)))
     judged = lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});
   else if (is_of_a_program(top) && !installed)
     judged = verdict("", "certain", message("the program's own {} has no {}", package, name));

@@ -143,6 +143,37 @@ Judged other_symbol(const std::string& owner, const std::string& symbol, const s
           .more = {}};
 }
 
+// Every torch of an index for Python 3.8 and older has the old string ABI: where a module that uses that one does not
+// find its symbol, the release is what differs.
+bool is_of_an_old_python(const std::string& file) {
+  for (const char* python :
+       {"python3.6/", "python3.7/", "python3.8/", "cpython-36m-", "cpython-37m-", "cpython-38-"})
+    if (file.find(python) != std::string::npos) return true;
+  return false;
+}
+
+// The string ABI of the name, where it may be what differs.
+elf::StringAbi strings_that_tell(const std::string& symbol, const std::string& readable,
+                                 const std::string& file) {
+  const elf::StringAbi abi = string_abi_of(symbol.empty() ? readable : symbol, readable);
+  if (is_of_one_spelling(symbol) || (abi == elf::StringAbi::Old && is_of_an_old_python(file)))
+    return elf::StringAbi::Neither;
+  return abi;
+}
+
+// Fortran's and C's names of BLAS and LAPACK: a precision, and what the routine does.
+bool is_of_linear_algebra(std::string_view symbol) {
+  if (symbol.starts_with("cblas_") || symbol.starts_with("LAPACKE_")) return true;
+  if (symbol.size() < 5 || symbol.size() > 9 ||
+      std::string_view("sdczi").find(symbol[0]) == std::string_view::npos)
+    return false;
+  const std::string_view rest = symbol.substr(1);
+  return starts_with_any(rest, {"ge", "sy", "he", "po", "tr", "or", "un", "dot", "axpy", "scal", "copy",
+                                "nrm2", "amax", "lacpy", "stedc"}) &&
+         std::ranges::all_of(
+             rest, [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '2' || c == '3'; });
+}
+
 }  // namespace
 
 // Decides by the name of a symbol that could not be resolved. Special cases come first, then the
@@ -176,6 +207,14 @@ Judged judge_symbol(const Captures& captures) {
               .settles = message("the same import after `import torch`"),
               .alternatives = {"torch_version_mismatch"},
               .more = {}};
+  else if (is_torch_library(file) && is_of_linear_algebra(symbol))
+    judged = {.cause = "torch_incomplete",
+              .sure = "likely",
+              .meaning = message(
+                  "torch needs {}, a function of BLAS or LAPACK, whose library it does not find", symbol),
+              .settles = message("the files of torch/lib compared with torch's RECORD"),
+              .alternatives = {},
+              .more = {}};
   else if (owner == "torch" && is_torch_library(file))
     judged = {
         .cause = "torch_incomplete",
@@ -185,9 +224,7 @@ Judged judge_symbol(const Captures& captures) {
         .alternatives = {"several_copies", "ld_library_path_shadow"},
         .more = {}};
   else if (owner == "torch")
-    judged = torch_symbol(readable, is_of_one_spelling(symbol)
-                                        ? elf::StringAbi::Neither
-                                        : string_abi_of(symbol.empty() ? readable : symbol, readable));
+    judged = torch_symbol(readable, strings_that_tell(symbol, readable, file));
   else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
     judged = cuda_symbol(symbol, version, is_torch_library(file));
   else

@@ -142,7 +142,9 @@ struct Explainer::State {
       if (earlier.find("from torch._C import") != std::string::npos ||
           earlier.find("_load_global_deps") != std::string::npos)
         around.importing_torch = true;
-      if (!frame.empty() && frame.find("/torch/nn/modules/") == std::string::npos) around.caller = frame;
+      if (!frame.empty() && frame.find("/torch/nn/modules/") == std::string::npos &&
+          frame.find("/importlib/") == std::string::npos)
+        around.caller = frame;
     }
     around.program = around.program && !around.building;
     return around;

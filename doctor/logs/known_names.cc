@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/logs/known_names.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace scankit::logs {
+namespace {
+
+// Words between blanks, so that a list reads as one.
+constexpr std::string_view kNewer =
+    " HIP_HOME ROCM_HOME IS_HIP_EXTENSION _get_cxx11_abi custom_op register_fake "
+    "register_kernel triton_op wrap_triton flex_attention create_block_mask sdpa_kernel "
+    "init_device_mesh DeviceMesh fully_shard custom_fwd custom_bwd parametrizations "
+    "is_compiling opaque_object infer_schema register_autograd py_sym_types SDPBackend "
+    "StateDictType compile vmap func inference_mode linalg special float8_e4m3fn float8_e5m2 "
+    "uint16 uint32 uint64 nan_to_num concat concatenate amax amin aminmax true_divide "
+    "bucketize searchsorted isin tile moveaxis movedim maximum minimum hstack vstack quantile "
+    "nansum view_as_complex view_as_real get_default_device set_default_device RMSNorm SiLU "
+    "Mish LazyLinear silu mish scaled_dot_product_attention use_deterministic_algorithms "
+    "set_float32_matmul_precision is_autocast_cache_enabled get_autocast_dtype "
+    "get_autocast_gpu_dtype GradScaler mps xpu accelerator channels_last_3d bfloat16 _dynamo "
+    "export ";
+constexpr std::string_view kRemoved =
+    " _six symeig eig lstsq solve gels rfft irfft gesv matrix_rank potrf btrifact ffi reduce_op "
+    "_unwrap_optional _DataLoaderIter ";
+constexpr std::string_view kRemovedFromPython =
+    " imp asyncore asynchat smtpd cgi cgitb crypt pipes telnetlib audioop lib2to3 binhex "
+    "imghdr sndhdr nntplib ";
+constexpr std::array<std::string_view, 20> kYoung{"torch.linalg",
+                                                  "torch.fft",
+                                                  "torch.special",
+                                                  "torch.func",
+                                                  "torch.library",
+                                                  "torch.nn.attention",
+                                                  "torch.compiler",
+                                                  "torch.amp",
+                                                  "torch.export",
+                                                  "torch.distributed.tensor",
+                                                  "torch.distributed.device_mesh",
+                                                  "torch.distributed.fsdp",
+                                                  "torch.distributed.checkpoint",
+                                                  "torch.distributed._composable",
+                                                  "torch.distributed.pipelining",
+                                                  "torch.nn.utils.parametri",
+                                                  "torch._dynamo",
+                                                  "torch._inductor",
+                                                  "torch._higher_order_ops",
+                                                  "torch.accelerator"};
+
+bool holds(std::string_view list, std::string_view name) {
+  return list.find(' ' + std::string(name) + ' ') != std::string_view::npos;
+}
+
+}  // namespace
+
+bool came_with_newer_torch(std::string_view name) { return holds(kNewer, name); }
+bool is_removed_from_torch(std::string_view name) { return holds(kRemoved, name); }
+bool is_removed_from_python(std::string_view module) { return holds(kRemovedFromPython, module); }
+bool is_young_part_of_torch(std::string_view package) {
+  return std::ranges::any_of(kYoung, [&](std::string_view start) { return package.starts_with(start); });
+}
+
+}  // namespace scankit::logs

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string_view>
+
+// Names that releases of torch and of Python gained or removed. A log shows only that one is missing; which of the
+// two happened says whether the installed release is too old or too new for who asks.
+namespace scankit::logs {
+
+// Names that torch gained in a release from which projects then took them: without them torch is too old.
+bool came_with_newer_torch(std::string_view name);
+// Packages of torch that came with a release and have grown since: what is not found in them is of a newer torch.
+bool is_young_part_of_torch(std::string_view package);
+// Interfaces that torch has removed, by the names under which programs ask `torch` for them.
+bool is_removed_from_torch(std::string_view name);
+// Parts of Python that later releases removed. A package that imports one is older than the interpreter.
+bool is_removed_from_python(std::string_view module);
+
+}  // namespace scankit::logs

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages by the format strings of the programs that print them (doctor/tests/logs/messages.yaml), each a log of its
+// own. What one user met has siblings in the same source file; a rule has to know them, and nothing beside them.
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <string>
+
+#include "doctor/logs/explainer.h"
+#include "doctor/model/finding.h"
+
+namespace scankit::logs {
+namespace {
+
+constexpr std::size_t kLeast = 150, kLeastHealthy = 15;
+
+std::string cause_of(const std::string& message) {
+  const Log log = explain_text(message);
+  return !log.hits.empty() && log.hits.front().role == "root" ? log.hits.front().cause : "";
+}
+
+TEST(Messages, OfTheSameProgramHaveTheirCause) {
+  std::size_t all = 0, healthy = 0;
+  for (const YAML::Node& group : YAML::LoadFile(SCANKIT_SOURCE_DIR "/doctor/tests/logs/messages.yaml")) {
+    const std::string cause = group["cause"].as<std::string>();
+    EXPECT_TRUE(cause.empty() || cause_from_slug(cause)) << cause;
+    for (const YAML::Node& message : group["messages"]) {
+      EXPECT_EQ(cause_of(message.as<std::string>()), cause) << message;
+      ++all;
+      healthy += cause.empty();
+    }
+  }
+  EXPECT_GE(all, kLeast);
+  EXPECT_GE(healthy, kLeastHealthy);
+}
+
+}  // namespace
+}  // namespace scankit::logs
