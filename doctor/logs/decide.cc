@@ -146,6 +146,10 @@ std::vector<LogHit> decide(LogState state) {
     hits.push_back(std::move(first));
   } else if (state.failed) {
     if (auto first = warning_as_root(state)) hits.push_back(*std::move(first));
+  } else if (state.last) {
+    // Nothing failed, and a healthy program would have printed more: it was stopped while it waited.
+    hits.push_back(*std::move(state.last));
+    hits.front().role = "root";
   }
   // The same error is often printed several times, as by pip and by the build below it.
   std::set<std::string> told;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@ struct LogState {
   std::vector<Seen> errors;   // the first and the last ones
   std::vector<LogHit> clues;  // the first of each rule
   std::set<std::string> clue_rules;
-  bool failed = false;  // something failed, known or not
+  std::optional<LogHit> last;  // of a rule of that role, if the log ends with it
+  bool failed = false;         // something failed, known or not
 };
 // Names the root, applies the joins and orders the hits: the root first, with the role "root", then the
 // others by line. No hit has the role "root" if the log shows no failure, or none that anything explains.

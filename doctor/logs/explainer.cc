@@ -63,6 +63,7 @@ struct Explainer::State {
     tracebacks.line(line, plain);
     keep_prompts(text);
     bool explained = false;
+    seen.last.reset();
     // The rules come in the order of the table. After a match, further clues still count, but no second
     // error: the first rule that explains a line wins.
     const LineMatch match = matcher().match(plain, memo);
@@ -191,6 +192,10 @@ struct Explainer::State {
     // Python prints what a destructor raised and goes on: it follows from something else.
     if (tracebacks.ignored(line)) hit.sure = "possible";
     for (const auto& [name, value] : captures) hit.facts.push_back({name, value.substr(0, kShown)});
+    if (rule.role == "last") {
+      seen.last = std::move(hit);
+      return;
+    }
     if (rule.role != "fatal") {
       if (seen.clue_rules.insert(rule.id).second) seen.clues.push_back(std::move(hit));
       return;

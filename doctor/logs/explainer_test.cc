@@ -275,7 +275,7 @@ TEST(Logs, OfRandomBytesNeitherCrashNorGrow) {
 
 TEST(LogRules, AreWellFormed) {
   std::set<std::string> ids;
-  const std::set<std::string> roles = {"fatal", "clue", "warning", "wrapper", "boundary"},
+  const std::set<std::string> roles = {"fatal", "clue", "warning", "last", "wrapper", "boundary"},
                               sure = {"certain", "likely", "possible"},
                               kinds = {"",      "symbol", "version",  "library", "module",
                                        "wheel", "header", "xformers", "name",    "call"};
