@@ -17,6 +17,7 @@ bool is_built_by_a_project(std::string_view last) {
                               "fused_dense_lib",
                               "rotary_emb",
                               "xentropy_cuda_lib",
+                              "common_ops",
                               "ft_attention",
                               "MultiScaleDeformableAttention",
                               "amp_C",
