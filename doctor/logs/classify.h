@@ -72,6 +72,9 @@ inline Judged verdict(std::string cause, std::string sure, Message meaning, Mess
 // only in the string ABI. Such a name shows a release that does not fit; its string ABI shows nothing.
 bool is_of_one_spelling(const std::string& symbol);
 
+// Whether no release of the index exports the name in either string ABI: one that is older than all of them does.
+bool is_of_no_known_release(const std::string& symbol);
+
 // Adds to `judged` which releases of torch export this name, exactly and with the other string ABI.
 void add_exporters(const std::string& symbol, Judged& judged);
 

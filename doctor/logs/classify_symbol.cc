@@ -156,7 +156,9 @@ bool is_of_an_old_python(const std::string& file) {
 elf::StringAbi strings_that_tell(const std::string& symbol, const std::string& readable,
                                  const std::string& file) {
   const elf::StringAbi abi = string_abi_of(symbol.empty() ? readable : symbol, readable);
-  if (is_of_one_spelling(symbol) || (abi == elf::StringAbi::Old && is_of_an_old_python(file)))
+  const bool old = abi == elf::StringAbi::Old;
+  if (is_of_one_spelling(symbol) ||
+      (old && (is_of_an_old_python(file) || (readable != symbol && is_of_no_known_release(symbol)))))
     return elf::StringAbi::Neither;
   return abi;
 }
@@ -300,6 +302,11 @@ std::string tag_of(const std::string& file) {
 bool is_of_one_spelling(const std::string& symbol) {
   const torch_abi::Exporters found = torch_abi::exporters(torch_abi::SymbolIndex::built_in(), symbol);
   return !found.as_named.empty() && found.other_strings.empty();
+}
+
+bool is_of_no_known_release(const std::string& symbol) {
+  const torch_abi::Exporters found = torch_abi::exporters(torch_abi::SymbolIndex::built_in(), symbol);
+  return found.as_named.empty() && found.other_strings.empty();
 }
 
 void add_exporters(const std::string& symbol, Judged& judged) {
