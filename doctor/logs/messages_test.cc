@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages by the format strings of the programs that print them (doctor/tests/logs/messages.yaml), each a log of its
-// own. What one user met has siblings in the same source file; a rule has to know them, and nothing beside them.
+// own. What one user met has siblings in the same source file; a rule has to know them, and nothing else.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
