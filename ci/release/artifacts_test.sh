@@ -86,6 +86,6 @@ wheel=$(echo "$work"/one/scankit-*.whl)
 "$(fx_pip_python)" -m pip install -q --disable-pip-version-check --no-index --no-deps --only-binary :all: \
   --platform musllinux_1_1_x86_64 --target "$work/musl" "$wheel"
 [ "$("$work/musl/bin/scankit" --version)" = "scankit $version" ] || fail "the wheel that pip installs for musl does not run"
-bash "$here/../scripts/release/wheel_test.sh" "$work/wheel" "$wheel"
+bash "$here/wheel_test.sh" "$work/wheel" "$wheel"
 printf '8 files, the same bytes twice: '
 (cd "$work/one" && stat -c '%n %s' -- *) | paste -sd ',' | sed 's/,/, /g'

@@ -17,7 +17,7 @@ import yaml
 
 
 def wheel(scankit, folder):
-    """The program that was just built, as pip would get it: ci/scripts/release/wheel.sh builds the real one, which takes minutes."""
+    """The program that was just built, as pip would get it: ci/release/wheel.sh builds the real one, which takes minutes."""
     version = subprocess.check_output([scankit, "--version"], text=True).split()[1]
     stem = f"scankit-{version}"
     with zipfile.ZipFile(pathlib.Path(folder) / f"{stem}-py3-none-any.whl", "w") as file:

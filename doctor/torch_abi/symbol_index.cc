@@ -18,7 +18,7 @@ namespace {
 
 Error malformed(const Message& what) {
   return {Errc::Malformed, message("the symbol index is damaged: {}", what),
-          "make it again with ci/scripts/release/symbol_index.sh"};
+          "make it again with ci/release/symbol_index.sh"};
 }
 
 // Takes numbers and texts from the front; every length is checked against what is left.

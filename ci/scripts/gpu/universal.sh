@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # universal.sh --scankit FILE [--python P] [--wheel FILE]
 # On a machine with a GPU, better two: the universal module's promises that need one. Its cubin, then its PTX alone, which the
-# driver must translate; with --wheel (ci/scripts/release/wheel.sh --arch release -- --allow-download) also the module that a user of the wheel
+# driver must translate; with --wheel (ci/release/wheel.sh --arch release -- --allow-download) also the module that a user of the wheel
 # gets, as it is and on a GPU newer than all of its cubins. Exit status: the first failing step's; 77 where torch sees no GPU.
 set -uo pipefail
 # shellcheck source=ci/scripts/gpu/begin.sh

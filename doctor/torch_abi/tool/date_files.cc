@@ -5,7 +5,7 @@
 #include "doctor/probes/extensions/extensions.h"
 #include "doctor/torch_abi/infer_release.h"
 
-// scankit_date_files FILE...: one line a file and one for all together, for ci/scripts/release/built_for.sh:
+// scankit_date_files FILE...: one line a file and one for all together, for ci/release/built_for.sh:
 // "FILE <tab> number of torch names <tab> releases that fit, or the two that it lies between <tab> words".
 // Not part of the product.
 namespace {

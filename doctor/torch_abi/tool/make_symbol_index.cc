@@ -213,7 +213,7 @@ Result<TorchWheel> wheel_from_text(const std::string& text) {
 // scankit_make_symbol_index --read FOLDER FACTS: what one unpacked torch wheel says; --headers: its headers
 // alone. scankit_make_symbol_index INDEX.bin HEADERS.bin RELEASES.yaml FACTS...: the symbol index, the places
 // of the headers' assertions and the release table, from whole facts of one patch a minor release and the
-// headers of others. ci/scripts/release/symbol_index.sh gets the wheels and calls this.
+// headers of others. ci/release/symbol_index.sh gets the wheels and calls this.
 
 namespace {
 
@@ -240,7 +240,7 @@ std::string yaml_of(const std::vector<TorchWheel>& wheels) {
   std::string out =
       "# SPDX-License-Identifier: Apache-2.0\n"
       "# Read from the default Linux x86_64 wheel of one patch a minor release; written by "
-      "scankit_make_symbol_index (ci/scripts/release/symbol_index.sh),\n"
+      "scankit_make_symbol_index (ci/release/symbol_index.sh),\n"
       "# not by hand. cxx_standard: what ATen.h demands. glibc, glibcxx, cxxabi: the newest version that "
       "torch's own libraries\n"
       "# need. pybind_internals: of libtorch_python for the Python whose wheel was read. A key that is "

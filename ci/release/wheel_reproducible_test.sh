@@ -5,23 +5,23 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=ci/fixtures.sh
-. "$here/../../fixtures.sh"
+. "$here/../fixtures.sh"
 rm -rf "${1:?}"
 mkdir -p "$1"
 work=$(cd "$1" && pwd)
 trap 'rm -rf "$work/one" "$work/another folder" "$work/tmp"' EXIT
 mkdir -p "$work/one" "$work/another folder/sources" "$work/tmp"
 fx_wheel_tools >/dev/null || { echo "SKIPPED: pip could not fetch auditwheel and abi3audit" && exit 77; }
-git -C "$here/../../.." ls-files -z -co --exclude-standard | tar -C "$here/../../.." --null -T - -cf "$work/sources.tar"
+git -C "$here/../.." ls-files -z -co --exclude-standard | tar -C "$here/../.." --null -T - -cf "$work/sources.tar"
 tar -C "$work/one" -xf "$work/sources.tar"
 tar -C "$work/another folder/sources" -m -xf "$work/sources.tar"
 export CCACHE_DISABLE=1
-(cd "$work/one" && bash ci/scripts/release/wheel.sh --build "$work/one/build" --out "$work/first")
+(cd "$work/one" && bash ci/release/wheel.sh --build "$work/one/build" --out "$work/first")
 (
   umask 077
   export TZ=Asia/Tokyo LC_ALL=C TMPDIR=$work/tmp PYTHONHASHSEED=7 CMAKE_BUILD_PARALLEL_LEVEL=1
   cd "$work/another folder/sources"
-  bash ci/scripts/release/wheel.sh --build "$work/another folder/build" --out "$work/second"
+  bash ci/release/wheel.sh --build "$work/another folder/build" --out "$work/second"
 )
 sha256sum "$work"/first/*.whl "$work"/second/*.whl
 cmp "$work"/first/*.whl "$work"/second/*.whl || {

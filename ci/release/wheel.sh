@@ -4,7 +4,7 @@
 set -euo pipefail
 usage() {
   cat <<'TEXT'
-usage: ci/scripts/release/wheel.sh [--arch LIST] [--modules DIR] [--build DIR] [--out DIR] [-- BUILD_ARGUMENT...]
+usage: ci/release/wheel.sh [--arch LIST] [--modules DIR] [--build DIR] [--out DIR] [-- BUILD_ARGUMENT...]
   --arch LIST    with device code for these (release, all, or sm_90,...): the modules are built first, by the scankit that
                  the wheel holds, with BUILD_ARGUMENT (--python P, --toolchain T)
   --modules DIR  with the finished modules of this folder instead
@@ -12,7 +12,7 @@ usage: ci/scripts/release/wheel.sh [--arch LIST] [--modules DIR] [--build DIR] [
   --out DIR      where the wheel goes (default: build/dist)
 TEXT
 }
-cd "$(dirname "$0")/../../.."
+cd "$(dirname "$0")/../.."
 arch='' modules='' build=build/wheel out=build/dist more=()
 while [ $# -gt 0 ]; do
   case $1 in

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes doctor/torch_abi/symbol_index.bin, headers.bin and torch_releases.yaml anew from the torch wheels of the package index.
-#   ci/scripts/release/symbol_index.sh BUILD_DIR [WORK_DIR]
+#   ci/release/symbol_index.sh BUILD_DIR [WORK_DIR]
 # BUILD_DIR: a configured build tree. WORK_DIR (default: a folder in the cache) keeps what was read, some 5 MB a release,
 # so that an interrupted run goes on where it was. One wheel at a time is downloaded, unpacked in part, read and removed:
 # some 25 GB over the network, 6 GB on the disk.
 # A new minor release: add its newest patch to RELEASES, earlier ones to PATCHES, and run this.
 set -euo pipefail
-cd "$(dirname "$0")/../../.."
+cd "$(dirname "$0")/../.."
 RELEASES='1.11.0 1.12.1 1.13.1 2.0.1 2.1.2 2.2.2 2.3.1 2.4.1 2.5.1 2.6.0 2.7.1 2.8.0 2.9.1 2.10.0 2.11.0 2.12.1 2.13.0 2.14.1
 2.15.0'
 # Of these the headers alone: a patch exports what its minor does, and now and then moves a line of a header.
@@ -19,7 +19,7 @@ die() {
   printf 'symbol_index: %s\n' "$*" >&2
   exit 3
 }
-[ $# -ge 1 ] || die "usage: ci/scripts/release/symbol_index.sh BUILD_DIR [WORK_DIR]"
+[ $# -ge 1 ] || die "usage: ci/release/symbol_index.sh BUILD_DIR [WORK_DIR]"
 build=$1 work=${2:-${SCANKIT_CACHE:-$HOME/.cache/scankit-dev}/symbol_index}
 mkdir -p "$work"
 

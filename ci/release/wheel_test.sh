@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=ci/fixtures.sh
-. "$here/../../fixtures.sh"
+. "$here/../fixtures.sh"
 work=$1 failures=0
 rm -rf "${work:?}/env" "${work:?}/home" "${work:?}/target"
 mkdir -p "$work"
@@ -52,7 +52,7 @@ works() { # WHAT ENV
     'from importlib.metadata import version; print("scankit", version("scankit"))'
 }
 
-version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' "$here/../../../CMakeLists.txt")
+version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
 check "the version stands in one place" test "$(basename "$wheel")" = "scankit-$version-py3-none-manylinux_2_17_x86_64${2:+.musllinux_1_1_x86_64}.whl"
 count=0
 while read -r python; do

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # How right and how narrow the inferred torch range is, on extension wheels of the package index whose torch is known.
-#   ci/scripts/release/built_for.sh BUILD_DIR [WORK_DIR]
+#   ci/release/built_for.sh BUILD_DIR [WORK_DIR]
 # doctor/torch_abi/wheels.txt holds the goals (issue: truth inside >= 99 %, median width <= 2 minors a file and <= 1 a wheel, at
 # least 60 wheels); doctor/torch_abi/wheels_unseen.txt is the control: wheels that nobody looked at while a rule was made, held
 # to the truth alone. Prints Markdown; exits with 1 where a goal is missed, 3 where a wheel cannot be had. WORK_DIR (default:
 # a folder in the cache) keeps the libraries of the wheels, some 12 GB.
 set -euo pipefail
-cd "$(dirname "$0")/../../.."
+cd "$(dirname "$0")/../.."
 PLATFORMS=(manylinux1_x86_64 manylinux2010_x86_64 manylinux2014_x86_64 manylinux_2_17_x86_64 manylinux_2_24_x86_64
   manylinux_2_27_x86_64 manylinux_2_28_x86_64 manylinux_2_31_x86_64 manylinux_2_34_x86_64 manylinux_2_35_x86_64 linux_x86_64)
 PYTHON=${SCANKIT_PYTHON:-python3}
@@ -16,7 +16,7 @@ die() {
   printf 'built_for: %s\n' "$*" >&2
   exit 3
 }
-[ $# -ge 1 ] || die "usage: ci/scripts/release/built_for.sh BUILD_DIR [WORK_DIR]"
+[ $# -ge 1 ] || die "usage: ci/release/built_for.sh BUILD_DIR [WORK_DIR]"
 build=$1 work=${2:-${SCANKIT_CACHE:-$HOME/.cache/scankit-dev}/built_for}
 mkdir -p "$work"
 tool=$build/doctor/torch_abi/scankit_date_files
