@@ -62,6 +62,12 @@ fx_make_arm64_root() {
 # The aarch64 of the release that this machine's sources name; it is read, not changed.
 fx_arm64_root() { fx_once "$SCANKIT_CACHE/roots/arm64-$(. /etc/os-release && echo "${VERSION_CODENAME:-unknown}")" fx_make_arm64_root; }
 
+# fx_arm64_configure SOURCES TREE ROOT: a build of scankit for aarch64 by the cross compiler.
+fx_arm64_configure() {
+  cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSCANKIT_TESTS=OFF -DCMAKE_TOOLCHAIN_FILE="$1/ci/cmake/aarch64.cmake" \
+    -DSCANKIT_SYSROOT="$3"
+}
+
 # fx_arm64 ROOT COMMAND...: COMMAND inside ROOT, every program of which an emulator runs, children too. The registration of the
 # emulator is in a user namespace of its own (Linux 6.7) and ends with the command.
 fx_arm64() {

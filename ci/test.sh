@@ -4,9 +4,11 @@
 set -euo pipefail
 usage() {
   cat <<'TEXT'
-usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--turns N] [--slice N] [--asan] [--asan-only] [--asan-slice N] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
+usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--turns N] [--slice N] [--long N] [--asan] [--asan-only] [--asan-slice N] [--build DIR] [--jobs N] [-- CTEST_ARGUMENT...]
   --label      which tests (default: ci)
-  --slice N    and every Nth of the matrix that is not labelled large, beginning one further with each commit
+  --slice N    and every Nth of the matrix that is not labelled large or long, beginning one further with each commit
+  --long N     with every Nth commit, one of the tests labelled long (minutes each), in place of the parts of the matrix and of the
+               components under the sanitizers
   --asan       then the unit tests once more under AddressSanitizer and UndefinedBehaviorSanitizer
   --asan-only  only those
   --asan-slice N  one of N parts of the components under the sanitizers (default: all), the next with each commit
@@ -16,12 +18,13 @@ TEXT
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/progress.sh
 . ci/progress.sh
-label=ci turns=1 slice=0 asan_slice=1 build=build/ci jobs=$(nproc) asan=no plain=yes more=()
+label=ci turns=1 slice=0 long=0 asan_slice=1 build=build/ci jobs=$(nproc) asan=no plain=yes more=()
 while [ $# -gt 0 ]; do
   case $1 in
     --label) label=$2 && shift ;;
     --turns) turns=$2 && shift ;;
     --slice) slice=$2 && shift ;;
+    --long) long=$2 && shift ;;
     --build) build=$2 && shift ;;
     --jobs) jobs=$2 && shift ;;
     --asan) asan=yes ;;
@@ -59,6 +62,12 @@ turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
 names_of() { ctest -N -FA . "$@" | sed -nE 's/^ *Test +#[0-9]+: //p'; }
 # turn_of N CTEST_ARGUMENT...: the names of the tests whose turn it is, one of N.
 turn_of() { names_of "${@:2}" | sort | awk -v n="$1" -v turn="$turn" 'NR % n == turn % n'; }
+# long_turn BUILD: the name of the long test whose turn it is, if this is a commit for one.
+# N has no divisor in common with the numbers of parts, so that what waits for a long test comes another time.
+long_turn() {
+  [ "$long" -gt 0 ] && [ $((turn % long)) -eq 0 ] || return 0
+  names_of --test-dir "$1" -L '^long$' | LC_ALL=C sort | awk -v turn="$((turn / long))" '{ name[NR - 1] = $0 } END { if (NR) print name[turn % NR] }'
+}
 # not_in_turn N BUILD LABEL: the names of the tests of ci/in_turn.txt whose turn it is not.
 # The tests of one line are neighbours, so that each line with N tests or more keeps one in every run.
 not_in_turn() {
@@ -122,9 +131,14 @@ if [ $plain = yes ]; then
     phase "tests labelled $label"
   fi
   run_tests "$build" "$label" ${others[@]+"${others[@]}"}
-  if [ "$slice" -gt 0 ]; then
+  now=$(long_turn "$build")
+  if [ -n "$now" ]; then
+    phase "$now, in place of parts of the matrix and of the sanitizers"
+    run_tests "$build" long -R "$(any_of <<<"$now")"
+    asan=no
+  elif [ "$slice" -gt 0 ]; then
     phase "one of $slice parts of the matrix"
-    run_tests "$build" matrix -R "$(turn_of "$slice" --test-dir "$build" -L '^matrix$' -LE '^large$' | any_of)"
+    run_tests "$build" matrix -R "$(turn_of "$slice" --test-dir "$build" -L '^matrix$' -LE '^(large|long)$' | any_of)"
   fi
 fi
 if [ $asan = yes ]; then

@@ -72,12 +72,12 @@ version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 [ -n "$version" ] || die "CMakeLists.txt: no line 'project(scankit VERSION ...' with the version"
 
 configure() { # ARCH TREE
-  local cross=()
-  if [ "$1" != "$own" ]; then
-    [ -n "$sysroot" ] || sysroot=$(. "$here/../fixtures.sh" && . "$here/../fixture_arm64.sh" && fx_arm64_root) || exit 1
-    cross=(-DCMAKE_TOOLCHAIN_FILE="$PWD/ci/cmake/$1.cmake" -DSCANKIT_SYSROOT="$sysroot")
-  fi
-  cmake -S . -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSCANKIT_TESTS=OFF "${cross[@]}" >&2
+  if [ "$1" = "$own" ]; then
+    cmake -S . -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSCANKIT_TESTS=OFF >&2
+  else (
+    . "$here/../fixtures.sh" && . "$here/../fixture_arm64.sh" && sysroot=${sysroot:-$(fx_arm64_root)} &&
+      fx_arm64_configure "$PWD" "$2" "$sysroot" >&2
+  ) fi
 }
 
 # Everything is made in $work and moved when it is complete, so that no half of a release is ever in $out.
