@@ -9,6 +9,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd) source=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=ci/fixtures.sh
 . "$source/ci/fixtures.sh"
+# shellcheck source=ci/fixture_roots.sh
+. "$source/ci/fixture_roots.sh"
 suite=$1 given='' only='' runs=''
 shift
 while [ $# -gt 0 ]; do
@@ -58,8 +60,7 @@ lend_toolkit() {
     mkdir -p "$run$folder" && mount --bind "$folder" "$run$folder" && mount -o remount,ro,bind "$run$folder"
     lent+=("$run$folder")
     echo "$folder" >>"$run/etc/ld.so.conf.d/lent.conf"
-  done < <({ ldconfig -p || /sbin/ldconfig -p; } | sed -nE 's/.*lib(cu|nccl|nvJit|nvrtc|nvToolsExt)[^ ]* .*=> (.*)\/[^\/]*$/\2/p' |
-    while read -r each; do echo "$each" && readlink -f "$each"; done | sort -u | grep -v '^/usr/lib\|^/lib')
+  done < <(fx_toolkit_folders)
   chroot "$run" /sbin/ldconfig
 }
 lent_back() { [ ${#lent[@]} -eq 0 ] || umount "${lent[@]}" 2>/dev/null || true; }
@@ -77,20 +78,14 @@ share_downloads() { # HOME
   mount --bind "$own" "$into"
 }
 
-# How this machine reaches its mirrors; nothing else of its environment gets in. HOME decides about the rest.
-outside=()
-for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST; do
-  [ -z "${!name:-}" ] || outside+=("$name=${!name}")
-done
-authorities=${PIP_CERT:-${SSL_CERT_FILE:-}}
-if [ -n "$authorities" ]; then outside+=(PIP_CERT=/etc/scankit-authorities.crt SSL_CERT_FILE=/etc/scankit-authorities.crt PIP_DEFAULT_TIMEOUT=180); fi
+# Nothing else of this machine's environment gets in. HOME decides about the rest.
+mapfile -t outside < <(fx_outside)
 
 new_root() {
   unmounted || { echo "FAILED: something is still mounted below $run" && exit 1; }
   find "$run" -mindepth 1 -maxdepth 1 -exec rm -rf --one-file-system {} +
   cp -a --reflink=auto "$base/." "$run/"
-  cp /etc/resolv.conf "$run/etc/"
-  [ -z "$authorities" ] || cp "$authorities" "$run/etc/scankit-authorities.crt"
+  fx_lend_mirrors "$run"
   mount -t proc proc "$run/proc"
   mount --rbind /dev "$run/dev"
   [ -e "$run/usr/bin/gcc" ] || [ -e "$run/usr/bin/pip" ] && { echo "FAILED: the root is not bare" && exit 1; }
