@@ -4,13 +4,14 @@
 set -eu
 usage() {
   cat <<'TEXT'
-usage: sh install.sh [--from DIR|URL] [--prefix DIR] [--version V]
+usage: sh install.sh [--from DIR|URL] [--prefix DIR] [--version V] [--signers FILE]
   --from DIR|URL  the directory with the files of a release: SHA256SUMS and scankit-V-linux-ARCH.tar.gz
                   [default: $SCANKIT_RELEASES, then the directory of this script]
   --prefix DIR    install DIR/bin/scankit [default: ~/.local]
   --version V     which version, if the release has several
+  --signers FILE  install only if SHA256SUMS is signed by a key of FILE, an allowed signers file of ssh-keygen
 The tarball is unpacked only if SHA256SUMS has its checksum. That proves that the download is complete and unchanged,
-not who made it: take SHA256SUMS from a place that you trust.
+not who made it: give --signers, or take SHA256SUMS from a place that you trust.
 TEXT
 }
 say() { printf 'install.sh: %s\n' "$*"; }
@@ -38,6 +39,16 @@ fetch() {
       cp "$from/$1" "$2" || die "$from/$1 cannot be read"
       ;;
   esac
+}
+
+# verify_signature: SHA256SUMS.sig is of a key that $signers allows, for releases of scankit and nothing else.
+verify_signature() {
+  command -v ssh-keygen >/dev/null 2>&1 || die "ssh-keygen is not installed, so that the signature cannot be verified. Nothing was installed"
+  fetch SHA256SUMS.sig "$work/SHA256SUMS.sig"
+  who=$(ssh-keygen -Y find-principals -s "$work/SHA256SUMS.sig" -f "$signers" 2>/dev/null | sed -n 1p)
+  [ -n "$who" ] && ssh-keygen -Y verify -n scankit-release -f "$signers" -I "$who" -s "$work/SHA256SUMS.sig" <"$work/SHA256SUMS" >/dev/null 2>&1 ||
+    die "SHA256SUMS of $from is not signed by a key of $signers, or was changed since. Nothing was installed"
+  say "SHA256SUMS is signed by $who"
 }
 
 # choose: sets tarball and sum from SHA256SUMS. A name is taken only if it is one of ours: it becomes part of paths.
@@ -99,12 +110,12 @@ put_in_place() {
   done
 }
 
-from=${SCANKIT_RELEASES:-} prefix=${HOME:-}/.local version=''
+from=${SCANKIT_RELEASES:-} prefix=${HOME:-}/.local version='' signers=''
 while [ $# -gt 0 ]; do
   case $1 in
-    --from | --prefix | --version)
+    --from | --prefix | --version | --signers)
       [ $# -ge 2 ] || { usage >&2 && exit 2; }
-      case $1 in --from) from=$2 ;; --prefix) prefix=$2 ;; --version) version=$2 ;; esac
+      case $1 in --from) from=$2 ;; --prefix) prefix=$2 ;; --version) version=$2 ;; --signers) signers=$2 ;; esac
       shift
       ;;
     -h | --help) usage && exit 0 ;;
@@ -119,6 +130,7 @@ if [ -z "$from" ]; then
     die "where is the release? Give its directory or URL: --from DIR|URL, or set SCANKIT_RELEASES"
 fi
 from=${from%/}
+[ -z "$signers" ] || [ -r "$signers" ] || die "--signers $signers: no such file. It has a line for each key: NAME namespaces=\"scankit-release\" KEY"
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 files='share/man/man1/scankit.1 share/bash-completion/completions/scankit share/zsh/site-functions/_scankit
 share/fish/vendor_completions.d/scankit.fish'
@@ -145,6 +157,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 fetch SHA256SUMS "$work/SHA256SUMS"
+[ -z "$signers" ] || verify_signature
 choose
 fetch "$tarball" "$work/$tarball"
 verify

@@ -185,6 +185,37 @@ class Install(unittest.TestCase):
         (self.release / NAME).unlink()
         self.refuses(self.install(self.release), NAME + " does not exist")
 
+    def signed(self, key, namespace="scankit-release"):
+        (self.release / "SHA256SUMS.sig").unlink(missing_ok=True)
+        subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-n", namespace, "-f", key, self.release / "SHA256SUMS"], check=True,
+                       capture_output=True)
+
+    @unittest.skipUnless(shutil.which("ssh-keygen"), "needs ssh-keygen")
+    def test_only_what_a_known_key_has_signed_is_installed_if_asked_for(self):
+        keys = {name: self.work / name for name in ("publisher", "stranger")}
+        for key in keys.values():
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        signers = self.work / "signers"
+        signers.write_text('releases@publisher namespaces="scankit-release" ' + keys["publisher"].with_suffix(".pub").read_text())
+        path = self.tools("ssh-keygen")
+        command = ("--signers", str(signers))
+        self.refuses(self.install(self.release, *command, path=path), "SHA256SUMS.sig does not exist")
+        self.signed(keys["publisher"])
+        self.refuses(self.install(self.release, *command, path=self.tools()), "ssh-keygen is not installed", "Nothing was installed")
+        self.refuses(self.install(self.release, "--signers", str(self.work / "none"), path=path), "no such file")
+        for wrong in (lambda: self.signed(keys["stranger"]), lambda: self.signed(keys["publisher"], "file")):
+            wrong()
+            self.refuses(self.install(self.release, *command, path=path), "is not signed by a key of", "Nothing was installed")
+        self.signed(keys["publisher"])
+        sums_of_all = (self.release / "SHA256SUMS").read_text()
+        (self.release / "SHA256SUMS").write_text(sums_of_all + "0" * 64 + "  more\n")
+        self.refuses(self.install(self.release, *command, path=path), "or was changed since")
+        (self.release / "SHA256SUMS").write_text(sums_of_all)
+        result = self.install(self.release, *command, path=path)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result)
+        self.assertIn("SHA256SUMS is signed by releases@publisher", result.stdout)
+        self.assertEqual(self.installed(), "scankit " + VERSION)
+
     def test_without_a_source_it_says_what_to_give(self):
         script = self.work / "install.sh"
         shutil.copy(SCRIPT, script)

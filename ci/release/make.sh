@@ -6,7 +6,7 @@
 set -euo pipefail
 usage() {
   cat <<'TEXT'
-usage: ci/release/make.sh [--arch ARCH]... [--build DIR] [--out DIR] [--builder URI] [--sysroot DIR] [--finished]
+usage: ci/release/make.sh [--arch ARCH]... [--build DIR] [--out DIR] [--builder URI] [--sysroot DIR] [--sign KEY] [--finished]
   --arch ARCH    for this processor, x86_64 or aarch64; more than once for both [default: this machine's, and aarch64
                  where a cross compiler for it is installed]
   --build DIR    the build tree for this machine's processor, and DIR-ARCH for another [default: build/release]; a tree
@@ -15,6 +15,7 @@ usage: ci/release/make.sh [--arch ARCH]... [--build DIR] [--out DIR] [--builder 
   --builder URI  who builds, for the provenance [default: urn:scankit:builder:local]
   --sysroot DIR  the root file system of the other processor, with the libraries that are linked [default: one that is
                  made of Debian packages, in $SCANKIT_CACHE]
+  --sign KEY     sign SHA256SUMS with this key of ssh-keygen, as SHA256SUMS.sig, for install.sh --signers [default: not signed]
   --finished     take the build trees as they are; without it, what the release needs is built first
 SOURCE_DATE_EPOCH is the time of every file in them (default: the time of the last commit).
 TEXT
@@ -24,10 +25,10 @@ die() {
   say "$@"
   exit 1
 }
-build=build/release out=build/dist builder=urn:scankit:builder:local sysroot='' finished=no archs=()
+build=build/release out=build/dist builder=urn:scankit:builder:local sysroot='' sign='' finished=no archs=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --arch | --build | --out | --builder | --sysroot)
+    --arch | --build | --out | --builder | --sysroot | --sign)
       [ $# -ge 2 ] || { usage >&2 && exit 2; }
       case $1 in --arch) archs+=("$2") ;; *) declare "${1#--}=$2" ;; esac
       shift
@@ -40,6 +41,8 @@ while [ $# -gt 0 ]; do
 done
 mkdir -p "$(dirname "$build")" "$out"
 build=$(cd "$(dirname "$build")" && pwd)/$(basename "$build") out=$(cd "$out" && pwd) own=$(uname -m)
+[ -z "$sign" ] || [ -r "$sign" ] || die "--sign $sign: no such file; ssh-keygen -t ed25519 -f $sign makes a key"
+[ -z "$sign" ] || sign=$(realpath "$sign")
 [ -z "$sysroot" ] || sysroot=$(cd "$sysroot" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -108,5 +111,7 @@ for arch in "${archs[@]}"; do
 done
 (cd "$work/made" && sha256sum -- * >"$work/SHA256SUMS")
 mv "$work/SHA256SUMS" "$work/made/"
+[ -z "$sign" ] || ssh-keygen -q -Y sign -n scankit-release -f "$sign" "$work/made/SHA256SUMS" ||
+  die "ssh-keygen did not sign SHA256SUMS with $sign"
 mv -f "$work/made"/* "$out/"
 cat "$out/SHA256SUMS"

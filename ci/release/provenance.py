@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An in-toto statement with SLSA provenance v1 of the files that one build made:  provenance.py DIR NAME --version V ...
 
-It covers the files in DIR that are for --arch or for every processor, as their names tell, and is written into DIR as NAME. It is not signed, and holds no times, so that two builds write the same bytes: the
-publisher of a release signs this file and SHA256SUMS with a key of their own.
+It covers the files in DIR that are for --arch or for every processor, as their names tell, and is written into DIR as NAME. It holds no times, so that two builds write the same bytes, and is
+signed as part of SHA256SUMS, with the publisher's key.
 """
 import argparse
 import hashlib
