@@ -86,7 +86,8 @@ fx_make_torch_root() { # FOLDER, named torch-SUITE
     fx_pip_of "$python" install --no-compile --target "$site" --only-binary :all: --implementation cp \
     --python-version "$(basename "$(dirname "$site")" | sed 's/python//')" --platform manylinux_2_28_x86_64 \
     --platform manylinux_2_27_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 --platform manylinux1_x86_64 \
-    --find-links "$SCANKIT_CACHE/wheels" ${options[@]+"${options[@]}"} $(fx_torch_of "$suite") ||
+    --find-links "$SCANKIT_CACHE/wheels" ${options[@]+"${options[@]}"} $(fx_torch_of "$suite") &&
+    logged "$1.log" fx_inside "$root" /env/bin/python -c 'import torch' ||
     { tail -n 12 "$1.log" | sed 's/^/  /' >&2; return 1; }
 }
 

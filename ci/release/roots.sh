@@ -57,15 +57,19 @@ enter_root() {
   mkdir "$work/root" "$work/changes" "$work/spare" || return 1
   mount -t overlay -o "lowerdir=$from,upperdir=$work/changes,workdir=$work/spare" overlay "$work/root" && mkdir "$work/root/release" "$work/root/cache" &&
     mount --bind "$work/cache" "$work/root/cache" && mount --bind "$release" "$work/root/release" || return 1
-  if [ "$1" = aarch64 ]; then fx_pip_of "$(fx_pip_python)" install -q --no-compile --no-deps --target "$work"/root/env/lib/python3.*/site-packages pip; fi
+  # NVRTC, since fix compiles device code where no GPU says which: its wheel for this processor is in the other roots.
+  if [ "$1" = aarch64 ]; then
+    fx_pip_of "$(fx_pip_python)" install -q --no-compile --no-deps --only-binary :all: --platform manylinux2014_aarch64 \
+      --target "$work"/root/env/lib/python3.*/site-packages pip nvidia-cuda-nvrtc==13.0.88 2>"$work/pip.txt" || cat "$work/pip.txt"
+  fi
 }
 
 # half_a_module: as a download leaves it that broke off.
-half_a_module() {
+half_a_module() { # NAME
   local site whole
   site=$(echo "$work"/root/env/lib/python3.*/site-packages)
-  whole=$(find "$work/root/opt/scankit" -name selective_scan_cuda.abi3.so)
-  head -c $(($(stat -c %s "$whole") / 2)) "$whole" >"$site/selective_scan_cuda.abi3.so"
+  whole=$(find "$work/root/opt/scankit" -name "$1.abi3.so")
+  head -c $(($(stat -c %s "$whole") / 2)) "$whole" >"$site/$1.abi3.so"
 }
 
 what_is_inside() { # | libc | Python | torch |
@@ -90,19 +94,23 @@ for name in "${roots[@]}"; do
   row="| $name | $(what_is_inside)"
   step 0 'scankit [0-9.]+ is installed' /bin/sh /release/install.sh --prefix /opt/scankit
   scankit=/opt/scankit/bin/scankit doctor=(doctor --python "$python") validate=(validate --python "$python" --quick)
-  if [ $enter = fx_arm64 ]; then doctor+=(--timeout 600) validate+=(--timeout 3600); fi # qemu takes minutes to import torch
+  module=selective_scan_cuda
+  fix=(fix --python "$python" --yes --cache-dir /cache)
+  if [ $enter = fx_arm64 ]; then # qemu is slow: a module with 4 units of device code instead of 17
+    module=causal_conv1d_cuda doctor+=(--timeout 600) fix+=(--timeout 3600) validate+=(--timeout 3600 --module "$module")
+  fi
   if [ "$name" = musl ]; then # no torch is for musl: what is asked for is a clear answer
     row+=' - |'
     step 4 'nothing to check: PyTorch is not installed' $scankit "${doctor[@]}"
-    step 1 'install torch, then run scankit fix again' $scankit fix --python $python --yes
+    step 1 'install torch, then run scankit fix again' $scankit "${fix[@]}"
     row+=' - |'
     step 4 INCONCLUSIVE $scankit "${validate[@]}"
   else
-    half_a_module
+    half_a_module "$module"
     step 1 corrupt_binary /bin/sh -c "$python -m pip install -q --no-index --disable-pip-version-check --no-compile /release/*_$("$enter" "$work/root" uname -m).whl &&
       /env/bin/scankit ${doctor[*]}"
     step 1 corrupt_binary $scankit "${doctor[@]}"
-    step 0 '' $scankit fix --python $python --yes --cache-dir /cache
+    step 0 '' $scankit "${fix[@]}"
     step 0 'the environment is healthy' $scankit "${doctor[@]}"
     step 0 '' $scankit "${validate[@]}"
   fi
