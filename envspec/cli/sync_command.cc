@@ -16,13 +16,31 @@
 namespace scankit::envspec {
 namespace {
 
+std::vector<std::string> build_lines(const SyncResult& synced) {
+  std::vector<std::string> lines;
+  for (const SourceBuild& one : synced.built)
+    lines.push_back(say("{}=={} from {}", one.name, one.version, one.archive.file));
+  return lines;
+}
+
+CreateJson built_json(const SyncResult& synced) {
+  CreateJson built = CreateJson::array();
+  for (const SourceBuild& one : synced.built)
+    built.push_back({{"name", one.name},
+                     {"version", one.version},
+                     {"archive", one.archive.file},
+                     {"sha256", one.archive.sha256}});
+  return built;
+}
+
 void print_synced(const EnvSyncOptions& options, const SyncResult& synced) {
   const std::string& environment = synced.environment;
-  if (synced.installed.empty() && synced.removed.empty()) {
+  if (synced.installed.empty() && synced.built.empty() && synced.removed.empty()) {
     put_line(say("{} matches the lock already, and nothing was changed", environment));
     return print_proof(synced.record.proof);
   }
   if (!synced.installed.empty()) put_line(say("install: {}", join(synced.installed)));
+  if (!synced.built.empty()) put_line(say("build: {}", join(build_lines(synced))));
   if (!synced.removed.empty()) put_line(say("remove: {}", join(synced.removed)));
   if (options.dry_run) return put_line(say("Nothing was changed (--dry-run)."));
   put_line(say("{} matches the lock now, in {:.1f} s", environment, synced.seconds));
@@ -54,6 +72,7 @@ int run_env_sync(const EnvSyncOptions& options) {
                                           {"environment", synced->environment},
                                           {"installer", synced->installer},
                                           {"installed", synced->installed},
+                                          {"built", built_json(*synced)},
                                           {"removed", synced->removed},
                                           {"journal", synced->journal},
                                           {"seconds", synced->seconds},

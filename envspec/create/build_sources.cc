@@ -117,25 +117,24 @@ std::vector<std::string> code_of_lock(const EnvironmentLock& lock, const std::st
 
 // A compiler's switches are words to a shell-like parser in every build system, so that a path of several words, or a
 // comma in what nvcc passes on, cannot be given to it.
-Result<void> check_place(const std::string& work) {
-  if (work.find_first_of(" \t\n,;'\"\\$=") == std::string::npos) return {};
-  return Error{Errc::InvalidArgument,
-               message("the path {} has a character that builds cannot take", path_dirname(work)),
-               message("make the environment in another directory")};
-}
+bool is_plain(const std::string& path) { return path.find_first_of(" \t\n,;'\"\\$=") == std::string::npos; }
 
-// The user's own switches stay; ours are appended to them.
-std::vector<std::pair<std::string, std::string>> neutral_paths(const Host& host, const std::string& work,
+// The user's own switches stay; ours are appended to them. The environment's headers are in the messages of
+// TORCH_CHECK; of two maps that fit, compilers take the last.
+std::vector<std::pair<std::string, std::string>> neutral_paths(const Host& host,
+                                                               const InstallRequest& request,
                                                                bool device_code) {
-  const std::string flag = "-ffile-prefix-map=" + work + "=" + kNeutralPlace;
+  std::vector<std::string> flags = {"-ffile-prefix-map=" + request.tools + "=" + kNeutralPlace};
+  if (is_plain(request.environment))
+    flags.push_back("-ffile-prefix-map=" + request.environment + "=" + kNeutralPlace + "/environment");
   std::vector<std::pair<std::string, std::string>> variables;
   const auto append = [&](const char* name, const std::string& value) {
     const std::string before = host.env(name).value_or("");
     variables.emplace_back(name, before.empty() ? value : before + " " + value);
   };
-  append("CFLAGS", flag);
-  append("CXXFLAGS", flag);
-  if (device_code) append("NVCC_APPEND_FLAGS", "-Xcompiler=" + flag);
+  append("CFLAGS", join(flags, " "));
+  append("CXXFLAGS", join(flags, " "));
+  if (device_code) append("NVCC_APPEND_FLAGS", "-Xcompiler=" + join(flags, " -Xcompiler="));
   return variables;
 }
 
@@ -192,7 +191,7 @@ Result<void> build_one(const InstallRequest& request, const installer::Installer
   SCANKIT_TRY(const std::string archive, bring(build, folder));
   SCANKIT_TRY(const std::string unpacked, unpack(archive, request.base, path_join(folder, "unpacked")));
   auto variables = locked_build_variables(lock, build);
-  for (auto& one : neutral_paths(*host, request.tools, !code_of_lock(lock, build.name).empty()))
+  for (auto& one : neutral_paths(*host, request, !code_of_lock(lock, build.name).empty()))
     variables.push_back(std::move(one));
   const fix::WithVariables set(variables);
   SCANKIT_TRY(const fix::LocalSources sources,
@@ -290,7 +289,7 @@ Result<Subject> look_at_new(const InstallRequest& request) {
 
 Result<void> install_against_torch(const InstallRequest& request, const ResolverWish& wish) {
   if (wish.against_torch.empty()) return {};
-  SCANKIT_CHECK(check_place(request.tools));
+  SCANKIT_CHECK(check_build_place(request.tools, message("make the environment in another directory")));
   SCANKIT_TRY(const installer::Installer installer, installer_for(request));
   report::Progress progress;
   progress.act(say("building against the installed torch: {}", join(wish.against_torch)));
@@ -300,7 +299,7 @@ Result<void> install_against_torch(const InstallRequest& request, const Resolver
                                    request.lock));
   auto variables = wished_variables(wish);
   const auto host = make_real_host();
-  for (auto& one : neutral_paths(*host, request.tools, true)) variables.push_back(std::move(one));
+  for (auto& one : neutral_paths(*host, request, true)) variables.push_back(std::move(one));
   std::vector<std::string> names;
   std::vector<std::string> words = {"--no-deps", "--no-build-isolation"};
   for (const std::string& requirement : wish.against_torch) {
@@ -324,11 +323,15 @@ Result<void> install_against_torch(const InstallRequest& request, const Resolver
   return fix::run_installer(install_command(request, installer, needs), request.lock);
 }
 
-Result<void> build_sources(const InstallRequest& request, const EnvironmentLock& lock,
-                           const std::vector<SourceBuild>& builds) {
-  if (builds.empty()) return {};
-  SCANKIT_CHECK(check_place(request.tools));
-  SCANKIT_TRY(const installer::Installer installer, installer_for(request));
+Result<void> check_build_place(const std::string& work, Message next) {
+  if (is_plain(work)) return {};
+  return Error{Errc::InvalidArgument,
+               message("the path {} has a character that builds cannot take", path_dirname(work)),
+               std::move(next)};
+}
+
+Result<void> build_sources(const InstallRequest& request, const installer::Installer& installer,
+                           const EnvironmentLock& lock, const std::vector<SourceBuild>& builds) {
   for (const SourceBuild& build : builds) {
     report::Progress progress;
     progress.act(say("building {} again from {}", named(build), build.archive.file));

@@ -45,7 +45,7 @@ std::vector<std::string> differing(const EnvironmentLock& lock, const Host& host
 }
 
 ProofStep compare_one(const Subject& made, const SourceBuild& build, const EnvironmentLock& lock) {
-  ProofStep step{fmt::format("build {}", build.name), "not_verified", "", 0};
+  ProofStep step{build_step(build.name), "not_verified", "", 0};
   const auto installed =
       std::ranges::find_if(made.snapshot.distributions.value,
                            [&](const Distribution& one) { return normalized_name(one.name) == build.name; });
@@ -94,12 +94,30 @@ Result<void> take_built_libraries(const Subject& made, const std::vector<SourceB
 
 }  // namespace
 
+std::string build_step(const std::string& name) { return fmt::format("build {}", name); }
+
 Result<std::vector<ProofStep>> compare_builds(const Subject& made, const std::vector<SourceBuild>& builds,
                                               EnvironmentLock& lock) {
   std::vector<ProofStep> steps;
   if (builds.empty()) return steps;
   for (const SourceBuild& build : builds) steps.push_back(compare_one(made, build, lock));
   SCANKIT_CHECK(take_built_libraries(made, builds, lock));
+  return steps;
+}
+
+Result<std::vector<ProofStep>> prove_with_builds(const std::string& python, EnvironmentLock& lock,
+                                                 const std::string& file,
+                                                 const std::vector<SourceBuild>& builds,
+                                                 const std::string& cache_dir) {
+  std::vector<ProofStep> steps;
+  if (!builds.empty()) {
+    SubjectOptions options;
+    options.python = python;
+    SCANKIT_TRY(const Subject made, look_at(options));
+    SCANKIT_TRY(steps, compare_builds(made, builds, lock));
+  }
+  SCANKIT_TRY(auto proven, prove(python, {lock, file}, cache_dir));
+  std::ranges::move(proven, std::back_inserter(steps));
   return steps;
 }
 

@@ -111,7 +111,7 @@ class Creation {
                            .tools = aside_.work(),
                            .lock = aside_.lock(),
                            .offline = !request_.offline.empty(),
-                           .into_conda = plan_.conda.has_value(),
+                           .over_installed = plan_.conda.has_value(),
                            .find_links = plan_.find_links,
                            .index_deadline = request_.index_deadline};
     if (!plan_.conda) {
@@ -160,7 +160,11 @@ class Creation {
       const EnvironmentLock ready = without_packages(plan_.lock, plan_.builds);
       progress.act(announcement(ready, installer));
       SCANKIT_CHECK(install_locked(install, ready, plan_.wheels));
-      SCANKIT_CHECK(build_sources(install, plan_.lock, plan_.builds));
+      if (!plan_.builds.empty()) {
+        SCANKIT_CHECK(check_build_place(install.tools, message("make the environment in another directory")));
+        SCANKIT_TRY(const installer::Installer chosen, installer_for(install));
+        SCANKIT_CHECK(build_sources(install, chosen, plan_.lock, plan_.builds));
+      }
     }
     SCANKIT_CHECK(fix::Interruption::check());
     report::progress_note(say("installed {} with {} in {:.1f} s",
@@ -216,13 +220,8 @@ class Creation {
       SCANKIT_TRY(plan_.lock, request_.make_lock(made));
     }
     lock_hash_ = hash_of(plan_.lock);
-    if (!plan_.builds.empty()) {
-      SCANKIT_TRY(const Subject made, look());
-      SCANKIT_TRY(auto compared, compare_builds(made, plan_.builds, plan_.lock));
-      std::ranges::move(compared, std::back_inserter(proof_));
-    }
-    const std::string file = lock_file();
-    SCANKIT_TRY(const auto steps, prove(aside_.python(), {plan_.lock, file}, request_.cache_dir));
+    SCANKIT_TRY(const auto steps, prove_with_builds(aside_.python(), plan_.lock, lock_file(), plan_.builds,
+                                                    request_.cache_dir));
     proof_.insert(proof_.end(), steps.begin(), steps.end());
     return {};
   }

@@ -129,7 +129,7 @@ struct InstallRequest {
   std::string tools;        // a directory of ours
   int lock = -1;            // its descriptor: the installer holds it too
   bool offline = false;
-  bool into_conda = false;  // what conda has installed counts, and gives way as pip replaces packages
+  bool over_installed = false;          // what is installed counts, and gives way to what is installed now
   std::vector<std::string> find_links;  // directories with wheels
   std::chrono::seconds index_deadline{120};
   std::vector<std::string> only_wheels, only_sources;  // packages, where the spec says how each is got
@@ -154,8 +154,10 @@ installer::InstallerCommand install_command(const InstallRequest& request,
 Result<void> download_file(const LockedArtifact& artifact, const std::string& folder);
 // Builds each package against what is installed, and installs its wheel. Nothing of an archive is read before its hash
 // is that of the lock. Without isolation where its build needs torch (fix/local_package.h).
-Result<void> build_sources(const InstallRequest& request, const EnvironmentLock& lock,
-                           const std::vector<SourceBuild>& builds);
+Result<void> build_sources(const InstallRequest& request, const installer::Installer& installer,
+                           const EnvironmentLock& lock, const std::vector<SourceBuild>& builds);
+// An Error where builds cannot be made in that directory of ours; `next`: what the user can do.
+Result<void> check_build_place(const std::string& work, Message next);
 // The variables that make the build the locked one: architectures, switches of a project's setup.py. Sorted.
 std::vector<std::pair<std::string, std::string>> locked_build_variables(const EnvironmentLock& lock,
                                                                         const SourceBuild& build);
@@ -212,6 +214,12 @@ Result<std::vector<ProofStep>> prove(const std::string& python, const ReadLock& 
 // lock gets what was built as its libraries, so that the rest of the environment can be held to it.
 Result<std::vector<ProofStep>> compare_builds(const Subject& made, const std::vector<SourceBuild>& builds,
                                               EnvironmentLock& lock);
+std::string build_step(const std::string& name);  // what such a step is called
+// Both: the builds against the lock, and the environment against what the lock is then, which `lock` becomes.
+Result<std::vector<ProofStep>> prove_with_builds(const std::string& python, EnvironmentLock& lock,
+                                                 const std::string& file,
+                                                 const std::vector<SourceBuild>& builds,
+                                                 const std::string& cache_dir);
 
 // 5. Recorded -----------------------------------------------------------------------------------------------
 
@@ -242,6 +250,8 @@ struct EnvironmentRecord {
   std::vector<ProofStep> proof;
   std::string signature() const;  // one hash of the content and of the libraries
 };
+// One hash of the files of a package: of the lines "PATH SHA256", sorted by path.
+Result<std::string> content_hash(const Host& host, const Distribution& distribution, HashCache& cache);
 // Of the lock's content: an editor or git may have written its line ends in another way.
 std::string hash_of(const EnvironmentLock& lock);
 Result<EnvironmentRecord> make_record(const Host& host, const Snapshot& snapshot,
@@ -303,6 +313,7 @@ struct SyncRequest {
 struct SyncResult {
   std::string environment, python, installer, journal;  // journal "": nothing was changed
   std::vector<std::string> installed, removed;          // "alpha==1.0"
+  std::vector<SourceBuild> built;                       // from their source archives
   double seconds = 0;
   EnvironmentRecord record;
   std::vector<Message> notes;  // what failed after the change was kept

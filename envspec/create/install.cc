@@ -97,7 +97,7 @@ std::vector<std::string> install_words(const InstallRequest& request, const inst
   else
     argv.insert(argv.end(), {"--disable-pip-version-check", "--no-input", "install", "--no-compile",
                              "--no-warn-script-location"});
-  if (installer.kind == installer::Installer::Kind::Pip && !request.into_conda)
+  if (installer.kind == installer::Installer::Kind::Pip && !request.over_installed)
     argv.emplace_back("--ignore-installed");
   if (request.offline) argv.emplace_back("--no-index");
   for (const std::string& folder : request.find_links) argv.insert(argv.end(), {"--find-links", folder});
@@ -105,8 +105,8 @@ std::vector<std::string> install_words(const InstallRequest& request, const inst
 }
 
 // A setting that asks for --user makes every pip install into a venv fail.
-installer::InstallerCommand command_of(std::vector<std::string> argv) {
-  return {std::move(argv), {"PIP_USER=0", "PYTHONDONTWRITEBYTECODE=1"}, "", {}};
+installer::InstallerCommand command_of(std::vector<std::string> argv, const installer::Installer& installer) {
+  return {std::move(argv), {"PIP_USER=0", "PYTHONDONTWRITEBYTECODE=1"}, installer::folder_of(installer), {}};
 }
 
 bool wheels_only(const EnvironmentLock& lock) {
@@ -122,10 +122,10 @@ installer::InstallerCommand locked_install(const InstallRequest& request,
                                            const std::string& requirements, bool only_wheels) {
   std::vector<std::string> argv = install_words(request, installer);
   argv.insert(argv.end(), {"--no-deps", "--require-hashes"});
-  if (request.into_conda) argv.emplace_back("--force-reinstall");  // what pip had installed over conda's
+  if (request.over_installed) argv.emplace_back("--force-reinstall");  // also of the same version
   if (only_wheels) argv.insert(argv.end(), {"--only-binary", ":all:"});
   argv.insert(argv.end(), {"-r", requirements});
-  return command_of(std::move(argv));
+  return command_of(std::move(argv), installer);
 }
 
 namespace {
@@ -255,7 +255,7 @@ installer::InstallerCommand install_command(const InstallRequest& request,
                                             const std::vector<std::string>& words) {
   std::vector<std::string> argv = install_words(request, installer);
   argv.insert(argv.end(), words.begin(), words.end());
-  return command_of(std::move(argv));
+  return command_of(std::move(argv), installer);
 }
 
 Result<void> install_resolved(const InstallRequest& request, const std::vector<std::string>& requirements) {
@@ -264,7 +264,7 @@ Result<void> install_resolved(const InstallRequest& request, const std::vector<s
   for (const std::string& name : request.only_wheels) argv.insert(argv.end(), {"--only-binary", name});
   for (const std::string& name : request.only_sources) argv.insert(argv.end(), {"--no-binary", name});
   argv.insert(argv.end(), requirements.begin(), requirements.end());
-  const auto done = fix::run_installer(command_of(std::move(argv)), request.lock);
+  const auto done = fix::run_installer(command_of(std::move(argv), installer), request.lock);
   if (done) return done;
   SCANKIT_CHECK(fix::Interruption::check());
   SCANKIT_CHECK(check_disk(request.environment, {}));

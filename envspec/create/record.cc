@@ -21,21 +21,6 @@ using RecordJson = nlohmann::ordered_json;
 constexpr int kRecordSchema = 1;
 constexpr std::size_t kMostRecordBytes = 64u << 20;
 
-// One hash of the files of a distribution: of the lines "PATH SHA256", sorted by path.
-Result<std::string> content_hash(const Host& host, const Distribution& distribution, HashCache& cache) {
-  SCANKIT_TRY(const std::vector<std::string> paths, content_paths(host, distribution));
-  const std::string site = path_dirname(distribution.path);
-  std::vector<std::string> files;
-  for (const std::string& path : paths) files.push_back(path_join(site, path));
-  const auto hashed = hash_files(host, files, cache);
-  std::string lines;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (!hashed[i].sha256) return hashed[i].sha256.error();
-    lines += paths[i] + " " + *hashed[i].sha256 + "\n";
-  }
-  return sha256_hex(lines);
-}
-
 // Of a file in the environment that was just made; the time survives the move.
 std::int64_t mtime_of(const std::string& path) {
   struct stat info {};
@@ -69,6 +54,20 @@ Error malformed(const std::string& path) {
 }
 
 }  // namespace
+
+Result<std::string> content_hash(const Host& host, const Distribution& distribution, HashCache& cache) {
+  SCANKIT_TRY(const std::vector<std::string> paths, content_paths(host, distribution));
+  const std::string site = path_dirname(distribution.path);
+  std::vector<std::string> files;
+  for (const std::string& path : paths) files.push_back(path_join(site, path));
+  const auto hashed = hash_files(host, files, cache);
+  std::string lines;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (!hashed[i].sha256) return hashed[i].sha256.error();
+    lines += paths[i] + " " + *hashed[i].sha256 + "\n";
+  }
+  return sha256_hex(lines);
+}
 
 std::string EnvironmentRecord::signature() const {
   std::string lines;

@@ -4,90 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "builder/fix/execute.h"
 #include "builder/fix/install_target.h"
 #include "builder/fix/transaction.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/declared/module_file.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/report/progress.h"
-#include "envspec/create/create.h"
+#include "envspec/create/sync_change.h"
 #include "envspec/export/export.h"
 #include "envspec/lock/install_metadata.h"
 
 namespace scankit::envspec {
 namespace {
-
-std::string pinned(const std::string& name, const std::string& version) { return name + "==" + version; }
-
-struct Change {
-  std::vector<const LockedDistribution*> install;  // missing, of another version, or with changed files
-  std::vector<std::string> remove;                 // not in the lock; names that a command line can hold
-  std::vector<std::string> removed;                // the same with their versions, for people
-  bool empty() const { return install.empty() && remove.empty(); }
-};
-
-// The packages whose compiled files are not the locked ones, though their version may be: changed, missing, or
-// in addition. An Error names a file that no package can bring back.
-Result<std::set<std::string>> with_other_files(const Subject& subject, const EnvironmentLock& lock) {
-  HashCache cache("");
-  EnvironmentLock now;
-  SCANKIT_CHECK(lock_files(*subject.host, subject.snapshot, cache, {}, now));
-  std::map<std::string, std::string> here;
-  for (const LockedLibrary& one : now.libraries) here[one.path] = one.sha256;
-  std::set<std::string> names;
-  std::vector<std::string> ownerless;
-  const auto differs = [&](const LockedLibrary& one) {
-    if (find_locked(lock, one.distribution) != nullptr)
-      names.insert(one.distribution);
-    else if (one.distribution.empty())
-      ownerless.push_back(one.path);
-  };
-  std::set<std::string> locked;
-  for (const LockedLibrary& one : lock.libraries) {
-    locked.insert(one.path);
-    if (const auto found = here.find(one.path); found == here.end() || found->second != one.sha256)
-      differs(one);
-  }
-  for (const LockedLibrary& one : now.libraries)
-    if (!locked.contains(one.path)) differs(one);
-  if (ownerless.empty()) return names;
-  return Error{Errc::InvalidArgument,
-               message_n(ownerless.size(), "{} compiled file is not as locked and belongs to no package: {}",
-                         "{} compiled files are not as locked and belong to no package: {}", ownerless.size(),
-                         first_lines(ownerless)),
-               message("make a new environment: scankit env create DIR")};
-}
-
-// pip, setuptools and the like stay: an installer may be what this environment is changed with.
-Result<Change> change_of(const Subject& subject, const EnvironmentLock& lock) {
-  Change change;
-  SCANKIT_TRY(const std::set<std::string> other_files, with_other_files(subject, lock));
-  const auto& installed = subject.snapshot.distributions.value;
-  for (const LockedDistribution& one : lock.distributions) {
-    const Distribution* here = find_distribution(installed, one.name);
-    if (!one.artifact) continue;  // check_environment() has refused it
-    if (here == nullptr || here->version != one.version || other_files.contains(one.name))
-      change.install.push_back(&one);
-  }
-  std::set<std::string> seen;
-  for (const Distribution& one : installed) {
-    const std::string name = normalized_name(one.name);
-    if (!seen.insert(name).second || is_installers_own(name) || find_locked(lock, name) != nullptr) continue;
-    if (!is_locked_name(name))  // METADATA is a stranger's text, and "--log=FILE" is an option
-      return Error{
-          Errc::Malformed,
-          message("the package in {} is named {}, which is not a package name, and nothing was changed",
-                  one.path, shown_value(one.name)),
-          message("remove that directory, or make a new environment: scankit env create DIR")};
-    change.remove.push_back(name);
-    change.removed.push_back(pinned(one.name, one.version));
-  }
-  return change;
-}
 
 // `python` of a shell that has activated the environment: its argv[0] has no directory, its file is the base's.
 bool is_activated_python(const Host& host, const std::string& folder, const std::string& program,
@@ -189,28 +121,32 @@ struct Work {
   const SyncRequest& request;
   const Subject& subject;
   const EnvironmentLock& lock;
-  const std::vector<installer::InstallerCommand> commands;
-  const std::string& installer;
-  int lock_descriptor;
+  const Change& change;
+  const installer::Installer& installer;
+  std::vector<installer::InstallerCommand> commands;
+  InstallRequest building;  // of what is built again
 };
 
-// The record describes what is there now; one of an earlier creation would call every file changed.
-Result<EnvironmentRecord> new_record(const Work& work, std::vector<ProofStep> proof) {
+Result<Subject> look_again(const Work& work) {
   SubjectOptions options;
   options.python = fix::interpreter_of(work.subject.snapshot.python.value);
-  SCANKIT_TRY(const Subject now, look_at(options));
-  SCANKIT_TRY(EnvironmentRecord record, make_record(*now.host, now.snapshot, work.lock));
-  record.lock_sha256 = hash_of(work.lock);
-  record.installer = work.installer;
-  record.proof = std::move(proof);
-  return record;
+  return look_at(options);
 }
 
-// The proof and the record, while everything can still be undone.
+// The proof and the record, while everything can still be undone. The record describes what is there now; one of an
+// earlier creation would call every file changed.
 Result<EnvironmentRecord> prove_and_record(const Work& work) {
-  SCANKIT_TRY(auto proof, prove(fix::interpreter_of(work.subject.snapshot.python.value),
-                                {work.lock, work.request.lock_file}, work.request.cache_dir));
-  SCANKIT_TRY(EnvironmentRecord record, new_record(work, std::move(proof)));
+  EnvironmentLock lock = work.lock;
+  std::vector<SourceBuild> builds = work.change.build;
+  builds.insert(builds.end(), work.change.kept.begin(), work.change.kept.end());
+  SCANKIT_TRY(auto proof, prove_with_builds(fix::interpreter_of(work.subject.snapshot.python.value), lock,
+                                            work.request.lock_file, builds, work.request.cache_dir));
+  SCANKIT_TRY(const Subject now, look_again(work));
+  SCANKIT_TRY(EnvironmentRecord record, make_record(*now.host, now.snapshot, lock));
+  record.lock_sha256 =
+      hash_of(work.lock);  // as it was read: what was built is in the place of its libraries by now
+  record.installer = installer::name_of(work.installer.kind);
+  record.proof = std::move(proof);
   SCANKIT_CHECK(fix::Interruption::check());
   return record;
 }
@@ -219,6 +155,39 @@ Result<void> write_record(const std::string& prefix, const EnvironmentRecord& re
   const std::string file = path_join(prefix, kRecordFile);
   SCANKIT_CHECK(make_directories(path_dirname(file)));
   return write_file_atomically(file, record_to_json(record));
+}
+
+// What the journal says of the builds, for whoever locks the environment next.
+Result<std::vector<fix::BuildNote>> notes_of_builds(const Work& work) {
+  std::vector<fix::BuildNote> notes;
+  SCANKIT_TRY(const Subject now, look_again(work));
+  for (const SourceBuild& build : work.change.build) {
+    const Distribution* installed = find_distribution(now.snapshot.distributions.value, build.name);
+    const auto record = installed == nullptr ? Result<std::string>(Error{})
+                                             : sha256_file(path_join(installed->path, "RECORD"));
+    if (!record) continue;  // without it nobody can tell later whether this build is still installed
+    fix::BuildNote note{build.name,
+                        build.version,
+                        now.snapshot.torch.value.version,
+                        installer::name_of(work.installer.kind),
+                        *record,
+                        {}};
+    for (const auto& [name, value] : locked_build_variables(work.lock, build))
+      if (declared::is_build_switch(name) && declared::is_switch_value(value)) note.switches[name] = value;
+    notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
+// After the other packages, which the builds may import.
+Result<void> make_builds(fix::Transaction& transaction, const Work& work) {
+  if (work.change.build.empty()) return {};
+  for (const SourceBuild& build : work.change.build)
+    transaction.add_step(message("built {}=={} from {}", build.name, build.version, build.archive.file));
+  SCANKIT_CHECK(build_sources(work.building, work.installer, work.lock, work.change.build));
+  SCANKIT_TRY(auto notes, notes_of_builds(work));
+  transaction.note_builds(std::move(notes));
+  return {};
 }
 
 Result<EnvironmentRecord> change_and_prove(fix::Transaction& transaction, fix::Staging& staging,
@@ -231,8 +200,9 @@ Result<EnvironmentRecord> change_and_prove(fix::Transaction& transaction, fix::S
   for (const installer::InstallerCommand& command : work.commands) {
     progress.act(say("running: {}", installer::shown(command)));
     transaction.add_step(message("ran: {}", installer::shown(command)));
-    SCANKIT_CHECK(fix::run_installer(command, work.lock_descriptor));
+    SCANKIT_CHECK(fix::run_installer(command, work.building.lock));
   }
+  SCANKIT_CHECK(make_builds(transaction, work));
   SCANKIT_CHECK(transaction.note_ends());
   stage = CreateStage::Proving;
   return prove_and_record(work);
@@ -282,7 +252,8 @@ SyncResult planned(const Python& python, const Change& change) {
   result.environment = python.prefix;
   result.python = fix::interpreter_of(python);
   for (const LockedDistribution* one : change.install)
-    result.installed.push_back(pinned(one->name, one->version));
+    result.installed.push_back(one->name + "==" + one->version);
+  result.built = change.build;
   result.removed = change.removed;
   return result;
 }
@@ -306,11 +277,26 @@ Result<void> check_unused(const Host& host, const std::string& prefix, bool in_u
                message("stop it first, or change the environment all the same with --in-use")};
 }
 
-// One "NAME==VERSION --hash" line each, for all that is to be installed.
-Result<void> write_requirements(const std::string& file, const EnvironmentLock& changed) {
+// One "NAME==VERSION --hash" line each, for all that is to be installed from a file.
+Result<void> write_requirements(const std::string& file, const Change& change) {
   std::string text;
+  EnvironmentLock changed;
+  for (const LockedDistribution* one : change.install) changed.distributions.push_back(*one);
   for (const LockedDistribution* one : installable(changed).with_hash) text += requirement_line(*one);
   return write_file_atomically(file, text);
+}
+
+// What can be refused, while nothing is changed.
+Result<void> check_changeable(const SyncRequest& request, const Subject& subject, const Change& change,
+                              const installer::Installer& installer, const std::string& work) {
+  const Host& host = *subject.host;
+  const Python& python = subject.snapshot.python.value;
+  SCANKIT_CHECK(check_unused(host, python.prefix, request.in_use));
+  if (installer.kind != installer::Installer::Kind::Uv && installer.kind != installer::Installer::Kind::Pip)
+    return Error{Errc::NotFound, installer.why, installer.instead};
+  SCANKIT_CHECK(installer::check_not_diverted(host, python, installer));
+  if (change.build.empty()) return {};
+  return check_build_place(work, message("set TMPDIR to another directory"));
 }
 
 // Makes the change; the caller has the lock of the environment, where no earlier change is unfinished.
@@ -318,30 +304,29 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
                                const EnvironmentLock& lock, int lock_descriptor, CreateStage& stage) {
   const Host& host = *subject.host;
   const Python& python = subject.snapshot.python.value;
-  SCANKIT_TRY(const Change change, change_of(subject, lock));
+  const std::vector<std::string> folders = folders_of(request, host);
+  SCANKIT_TRY(const Change change, change_of(subject, lock, folders, !request.offline.empty()));
   SyncResult result = planned(python, change);
   const installer::Installer installer = installer::installer_of(host, subject.snapshot);
   result.installer = installer::name_of(installer.kind);
-  SCANKIT_TRY(const TemporaryDirectory work, TemporaryDirectory::create("scankit-sync"));
-  const std::string requirements = path_join(work.path(), "requirements.txt");
+  SCANKIT_TRY(const TemporaryDirectory tools, TemporaryDirectory::create("scankit-sync"));
+  Work work{request, subject, lock, change, installer, {}, {}};
   if (change.empty()) {
-    SCANKIT_CHECK(confirm({request, subject, lock, {}, result.installer, lock_descriptor}, result, stage));
+    SCANKIT_CHECK(confirm(work, result, stage));
     return result;
   }
-  SCANKIT_CHECK(check_unused(host, python.prefix, request.in_use));
-  if (installer.kind != installer::Installer::Kind::Uv && installer.kind != installer::Installer::Kind::Pip)
-    return Error{Errc::NotFound, installer.why, installer.instead};
-  SCANKIT_CHECK(installer::check_not_diverted(host, python, installer));
-  SCANKIT_CHECK(check_offline(host, request.offline));
-  EnvironmentLock changed;
-  for (const LockedDistribution* one : change.install) changed.distributions.push_back(*one);
-  const std::vector<std::string> folders = folders_of(request, host);
-  SCANKIT_TRY(const FoundWheels wheels, find_wheels(changed, folders, !request.offline.empty()));
-  SCANKIT_CHECK(write_requirements(requirements, changed));
-  const Work all{
-      request,          subject,        lock, commands_of(installer, change, requirements, request, folders),
-      result.installer, lock_descriptor};
-  SCANKIT_TRY(result.record, run_sync(fix::StateFolder(python.prefix), all, result.journal, stage));
+  SCANKIT_CHECK(check_changeable(request, subject, change, installer, tools.path()));
+  const std::string requirements = path_join(tools.path(), "requirements.txt");
+  SCANKIT_CHECK(write_requirements(requirements, change));
+  work.commands = commands_of(installer, change, requirements, request, folders);
+  work.building = {.base = result.python,
+                   .environment = python.prefix,
+                   .tools = tools.path(),
+                   .lock = lock_descriptor,
+                   .offline = !request.offline.empty(),
+                   .over_installed = true,
+                   .find_links = folders};
+  SCANKIT_TRY(result.record, run_sync(fix::StateFolder(python.prefix), work, result.journal, stage));
   if (const auto written = write_record(python.prefix, result.record); !written)
     result.notes.push_back(message("the record was not written: {}", written.error().message));
   return result;
@@ -356,8 +341,10 @@ Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& sta
   forget_diversions();
   SCANKIT_TRY(const EnvironmentLock lock, read_lock(request.lock_file));
   SCANKIT_TRY(Subject subject, look_at_environment(request, lock));
+  SCANKIT_CHECK(check_offline(*subject.host, request.offline));
   if (request.dry_run) {
-    SCANKIT_TRY(const Change change, change_of(subject, lock));
+    SCANKIT_TRY(const Change change,
+                change_of(subject, lock, folders_of(request, *subject.host), !request.offline.empty()));
     return planned(subject.snapshot.python.value, change);
   }
   const fix::StateFolder state(subject.snapshot.python.value.prefix);
