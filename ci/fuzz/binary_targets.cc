@@ -74,7 +74,7 @@ void read_fatbin_bytes(std::string_view input) {
   constexpr std::uint64_t kLimit = 4u << 20;
   for (const elf::FatbinEntry& entry : *entries) {
     (void)elf::cubin_abi(file, entry);
-    (void)elf::cubin_toolkit(file, entry).size();
+    (void)elf::cubin_compiler(file, entry).version.size();
     const auto payload = elf::fatbin_payload(file, entry, kLimit);
     if (!payload) continue;
     (void)elf::cubin_facts(*payload).has_value();

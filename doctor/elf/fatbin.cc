@@ -139,16 +139,22 @@ unsigned cubin_abi(const FileBytes& file, const FatbinEntry& entry) {
 
 // The text is in .note.nv.tkinfo: "Cuda compilation tools, release 13.0, V13.0.88". The whole image is
 // searched, so that a damaged section table does not matter.
-std::string cubin_toolkit(const FileBytes& file, const FatbinEntry& entry) {
+CubinCompiler cubin_compiler(const FileBytes& file, const FatbinEntry& entry) {
+  CubinCompiler by;
   const auto cubin = fatbin_payload(file, entry, 64u << 20);
-  if (!cubin) return "";
+  if (!cubin) return by;
   std::string_view text = behind(*cubin, "compilation tools, release ");
   const std::string_view before = text;
-  unsigned major = 0, minor = 0;
-  if (!take_number(text, major) || !text.starts_with('.')) return "";
+  unsigned major = 0, minor = 0, patch = 0;
+  if (!take_number(text, major) || !text.starts_with('.')) return by;
   text.remove_prefix(1);
-  if (!take_number(text, minor)) return "";
-  return std::string(before.substr(0, before.size() - text.size()));
+  if (!take_number(text, minor)) return by;
+  by.toolkit = before.substr(0, before.size() - text.size());
+  const std::string same = fmt::format(", V{}.", by.toolkit);
+  if (!text.starts_with(same)) return by;
+  text.remove_prefix(same.size());
+  if (take_number(text, patch)) by.version = fmt::format("{}.{}", by.toolkit, patch);
+  return by;
 }
 
 // PTX is text: ".version 9.0" comes first, ".target sm_90a" after it.

@@ -45,8 +45,12 @@ Result<CubinFacts> cubin_facts(std::string_view cubin);
 // EI_ABIVERSION of a cubin, 7 or 8: from its first bytes,
 // without unpacking the rest. 0 where it cannot be read.
 unsigned cubin_abi(const FileBytes& file, const FatbinEntry& entry);
-// The toolkit whose compiler made the image ("13.0"), from its .note.nv.tkinfo; "" where it does not say.
-std::string cubin_toolkit(const FileBytes& file, const FatbinEntry& entry);
+// The compiler that made an image, from its .note.nv.tkinfo; "" where it does not say.
+struct CubinCompiler {
+  std::string toolkit;  // "13.0"
+  std::string version;  // "13.0.88", as nvcc and ptxas of that toolkit call themselves
+};
+CubinCompiler cubin_compiler(const FileBytes& file, const FatbinEntry& entry);
 struct PtxFacts {
   unsigned isa_major = 0, isa_minor = 0, sm = 0;
   std::string specific;

@@ -13,7 +13,9 @@
 #include "doctor/base/process.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/base/version.h"
 #include "doctor/preflight/checks/build_queries.h"
+#include "doctor/probes/machine/system.h"
 #include "doctor/probes/packages/requirements.h"
 #include "doctor/probes/target/wheel.h"
 #include "doctor/report/progress.h"
@@ -119,6 +121,16 @@ std::vector<std::string> code_of_lock(const EnvironmentLock& lock, const std::st
 // comma in what nvcc passes on, cannot be given to it.
 bool is_plain(const std::string& path) { return path.find_first_of(" \t\n,;'\"\\$=") == std::string::npos; }
 
+// nvcc calls its intermediate files after its process and writes one of the names into the symbols of each object; next
+// to the object they are called after that. In NVIDIA's manual of 11.2; an older nvcc refuses what it does not know.
+bool names_files_after_objects(const Host& host) {
+  const auto toolkits = probes::probe_toolkits(host);
+  return toolkits.present() && std::ranges::all_of(toolkits.value, [](const Toolkit& one) {
+           const auto version = Version::parse(one.version);
+           return version && *version >= *Version::parse("11.2");
+         });
+}
+
 // The user's own switches stay; ours are appended to them. The environment's headers are in the messages of
 // TORCH_CHECK; of two maps that fit, compilers take the last.
 std::vector<std::pair<std::string, std::string>> neutral_paths(const Host& host,
@@ -134,7 +146,9 @@ std::vector<std::pair<std::string, std::string>> neutral_paths(const Host& host,
   };
   append("CFLAGS", join(flags, " "));
   append("CXXFLAGS", join(flags, " "));
-  if (device_code) append("NVCC_APPEND_FLAGS", "-Xcompiler=" + join(flags, " -Xcompiler="));
+  if (!device_code) return variables;
+  const std::string objects = names_files_after_objects(host) ? " --objdir-as-tempdir" : "";
+  append("NVCC_APPEND_FLAGS", "-Xcompiler=" + join(flags, " -Xcompiler=") + objects);
   return variables;
 }
 

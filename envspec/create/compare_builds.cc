@@ -8,6 +8,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "envspec/create/create.h"
+#include "envspec/lock/build_facts.h"
 #include "envspec/lock/install_metadata.h"
 
 namespace scankit::envspec {
@@ -69,6 +70,10 @@ ProofStep compare_one(const Subject& made, const SourceBuild& build, const Envir
     step.detail = message_n(lines.size(), "{0} of {1} files differs from the lock: {2}",
                             "{0} of {1} files differ from the lock: {2}", lines.size(),
                             locked->build->files.size(), join(shown));
+    const LockedToolchain here =
+        toolchain_of(*made.host, placed_libraries(*made.host, made.snapshot), *installed);
+    const std::string other = toolchain_differences(*locked->build, here, made.snapshot.torch.value.version);
+    if (!other.empty()) step.detail = message("{}; built with another toolchain: {}", step.detail, other);
   }
   return step;
 }

@@ -156,6 +156,12 @@ Result<void> download_file(const LockedArtifact& artifact, const std::string& fo
 // is that of the lock. Without isolation where its build needs torch (fix/local_package.h).
 Result<void> build_sources(const InstallRequest& request, const installer::Installer& installer,
                            const EnvironmentLock& lock, const std::vector<SourceBuild>& builds);
+// Errc::NotFound where device code of the lock must be compiled and no nvcc that torch takes is here.
+Result<void> check_toolchain(const EnvironmentLock& lock, const std::vector<SourceBuild>& builds,
+                             const Snapshot& here);
+// "nvcc 12.9.86 -> 13.0.88; torch 2.10.0 -> 2.11.0": what was known and is another one now, "" for nothing.
+std::string toolchain_differences(const LockedBuild& locked, const LockedToolchain& here,
+                                  const std::string& torch);
 // An Error where builds cannot be made in that directory of ours; `next`: what the user can do.
 Result<void> check_build_place(const std::string& work, Message next);
 // The variables that make the build the locked one: architectures, switches of a project's setup.py. Sorted.

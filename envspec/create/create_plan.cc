@@ -88,6 +88,7 @@ Result<CreatePlan> plan_of_lock(const Host& host, const CreateRequest& request) 
   const bool offline = !request.offline.empty();
   plan.builds = sources_to_build(plan.lock, plan.find_links, offline);
   SCANKIT_TRY(plan.wheels, find_wheels(without_packages(plan.lock, plan.builds), plan.find_links, offline));
+  SCANKIT_CHECK(check_toolchain(plan.lock, plan.builds, plan.base.subject.snapshot));
   if (plan.conda) return plan;
   SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot, request.installer));
   return plan;

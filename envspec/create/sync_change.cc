@@ -113,6 +113,7 @@ Result<Change> change_of(const Subject& subject, const EnvironmentLock& lock,
       changed.distributions.push_back(one);
   }
   change.build = sources_to_build(changed, folders, offline);
+  SCANKIT_CHECK(check_toolchain(lock, change.build, subject.snapshot));
   changed = without_packages(changed, change.build);
   SCANKIT_CHECK(find_wheels(changed, folders, offline));
   for (const LockedDistribution& one : changed.distributions)

@@ -129,14 +129,12 @@ std::optional<RecordedBuild> recorded_build(const Host& host, const std::string&
   return found;
 }
 
-namespace {
-
 // The compiled files of the package, by what they say themselves.
 LockedToolchain toolchain_of(const Host& host, const PlacedLibraries& libraries,
                              const Distribution& installed) {
   LockedToolchain by;
   by.generator = generator_of(host, installed);
-  std::set<std::string> compilers, cuda, code, torch;
+  std::set<std::string> compilers, cuda, nvcc, code, torch;
   std::size_t files = 0;
   bool uses_torch = false;
   Message why_no_torch;
@@ -146,6 +144,7 @@ LockedToolchain toolchain_of(const Host& host, const PlacedLibraries& libraries,
     const probes::CompilerTraces traces = probes::compiler_traces(host, one.path);
     compilers.insert(traces.compilers.begin(), traces.compilers.end());
     cuda.insert(traces.toolkits.begin(), traces.toolkits.end());
+    nvcc.insert(traces.nvccs.begin(), traces.nvccs.end());
     const Extension file = probes::inspect_extension(host, one.path);
     for (std::string& name : code_of(file.images)) code.insert(std::move(name));
     if (!file.uses_torch) continue;
@@ -158,6 +157,7 @@ LockedToolchain toolchain_of(const Host& host, const PlacedLibraries& libraries,
   };
   by.compilers = list(compilers);
   by.cuda = list(cuda);
+  by.nvcc = list(nvcc);
   by.code = list(code);
   by.torch = list(torch);
   const std::string none = english(message("it contains no compiled file"));
@@ -173,6 +173,8 @@ LockedToolchain toolchain_of(const Host& host, const PlacedLibraries& libraries,
                                     : english(why_no_torch);
   return by;
 }
+
+namespace {
 
 // Why the installer's records name no archive, "" where they do not exclude one.
 std::string not_from_an_archive(const DirectUrl& direct) {

@@ -35,6 +35,8 @@ struct BuildHints {
 // By the journals of `scankit fix` in the environment; nothing where another build of it is installed now.
 std::optional<RecordedBuild> recorded_build(const Host& host, const std::string& prefix,
                                             const Distribution& installed);
+LockedToolchain toolchain_of(const Host& host, const PlacedLibraries& libraries,
+                             const Distribution& installed);
 LockedBuild build_facts(const Host& host, const PlacedLibraries& libraries, const Distribution& installed,
                         const BuildHints& hints);
 

@@ -36,6 +36,7 @@ struct LockedToolchain {
   std::string generator;               // what made its wheel: "setuptools (82.0.1)"
   std::vector<std::string> compilers;  // as they name themselves: "GCC: (Debian 12.2.0-14) 12.2.0"
   std::vector<std::string> cuda;       // the toolkits of its device code: "13.0"
+  std::vector<std::string> nvcc;       // its compilers: "13.0.88"
   std::vector<std::string> code;       // "sm_90", "compute_90"
   std::vector<std::string> torch;      // the minor releases whose symbols it fits: "2.11"
   std::string why_no_compilers, why_no_cuda, why_no_torch;

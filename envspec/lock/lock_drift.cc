@@ -68,7 +68,7 @@ void check(Values& values, const LockedBuild& one) {
   for (const std::string* text : {&one.sdist_from, &one.why_no_sdist, &one.why_no_wheel, &by.generator,
                                   &by.why_no_compilers, &by.why_no_cuda, &by.why_no_torch})
     values.plain("distributions: build", *text);
-  for (const auto* texts : {&by.compilers, &by.cuda, &by.torch})
+  for (const auto* texts : {&by.compilers, &by.cuda, &by.nvcc, &by.torch})
     for (const std::string& text : *texts) values.plain("distributions: build: toolchain", text);
   // They become the value of a variable of a build.
   for (const std::string& text : by.code)

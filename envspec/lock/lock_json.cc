@@ -23,7 +23,7 @@ SCANKIT_FIELDS(LockedTorch, version, cuda, hip, git, string_abi, cxx_standard, d
 SCANKIT_FIELDS(LockedMachine, architecture, libc, libc_version, driver, driver_cuda, libcuda, why_no_driver,
                gpus, why_no_gpus, compilers)
 
-SCANKIT_FIELDS(LockedToolchain, generator, compilers, cuda, code, torch, why_no_compilers, why_no_cuda,
+SCANKIT_FIELDS(LockedToolchain, generator, compilers, cuda, nvcc, code, torch, why_no_compilers, why_no_cuda,
                why_no_torch)
 
 SCANKIT_FIELDS(RecordedBuild, torch, installer, switches)

@@ -73,6 +73,7 @@ TEST(Lock, KeepsHowAPackageWasBuilt) {
       .sdist_from = "pip_cache",
       .why_no_wheel = "nobody kept it"};
   build.toolchain.compilers = {"GCC: (Debian 12.2.0-14) 12.2.0"};
+  build.toolchain.nvcc = {"13.0.88"};
   build.toolchain.code = {"sm_90"};
   build.files = {{"einops/__init__.py", std::string(64, 'd')}};
   lock.distributions[0].build = build;
@@ -81,6 +82,7 @@ TEST(Lock, KeepsHowAPackageWasBuilt) {
   ASSERT_TRUE(again) << english(again.error().message);
   EXPECT_EQ(lock_to_json(*again), text);
   ASSERT_TRUE(again->distributions[0].build);
+  EXPECT_EQ(again->distributions[0].build->toolchain.nvcc, std::vector<std::string>{"13.0.88"});
   EXPECT_EQ(source_archive(again->distributions[0])->file, "einops-0.8.2.tar.gz");
   EXPECT_FALSE(again->distributions[1].build) << "nobody built it";
   EXPECT_EQ(source_archive(again->distributions[1]), nullptr);
@@ -91,6 +93,7 @@ TEST(Lock, RefusesABuildThatNamesWhatItMustNot) {
                                                      {"/sdist/url", "https://h/x'; id"},
                                                      {"/sdist/sha256", "12"},
                                                      {"/toolchain/code/0", "sm_90; id"},
+                                                     {"/toolchain/nvcc/0", "13.0\n"},
                                                      {"/toolchain/generator", "a\nb"},
                                                      {"/recorded/switches/LD_PRELOAD", "x.so"},
                                                      {"/recorded/switches/FORCE_CUDA", "$(id)"}};

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from creating import Create
-from fixtures import TORCH, TRITON, run, shell, shell_or_skip, site_of
+from creating import Create, record_of
+from fixtures import TORCH, TRITON, need_nvcc, run, shell, shell_or_skip, site_of
 from lock_wheels import wheel
 from project import sha256
-from source_packages import build_tools, serve, twice
+from source_packages import build_tools, device_torch, serve, twice
 from test_create_far import serve_what_torch_needs
 
 # What mamba_ssm imports of the release before 5, with its own dependencies (doctor/tests/e2e/packages.sh).
@@ -35,6 +35,12 @@ def wheels():
 def tools():
     """The wheel of setuptools."""
     return next(build_tools().glob("setuptools-75.8.0-*.whl"))
+
+
+@pytest.fixture
+def nvcc():
+    """Before `project`, whose PATH is short."""
+    return need_nvcc()
 
 
 @pytest.fixture
@@ -87,7 +93,29 @@ def test_against_torch(project):
     run("new/bin/python", "-c", "import torch, twice; assert torch.ops.twice.twice(torch.ones(2)).tolist() == [2, 2]")
 
 
-def test_spec_from_source(torch_wheels, bare_project):
+def test_cuda_against_torch(nvcc, project, monkeypatch):
+    """A CUDAExtension, as causal-conv1d has one: without isolation, once torch is there, by create and by sync the same bytes."""
+    archive = device_torch(project.index.served)
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
+    add(project, "device-torch==1.0")
+    monkeypatch.delenv("TORCH_CUDA_ARCH_LIST")
+    project.lock(timeout=900).ends(0)
+    build = project.distribution("device-torch")["build"]
+    assert build["sdist"]["sha256"] == sha256(archive) and build["toolchain"]["code"] == ["sm_90"], build
+    assert [one.rsplit(".", 1)[0] for one in build["toolchain"]["nvcc"]] == build["toolchain"]["cuda"], build["toolchain"]
+    create = Create(project)
+    step = steps_of(create("new", "--json", timeout=1500))["build device-torch"]
+    assert step["state"] == "not_verified" and "different content, but the same dependencies" in step["detail"], step
+    project.uv("venv", "--no-project", "--python", project.installers / "python", "other").ends(0)
+    result = project.env("sync", "other", "--json", variables=create.variables(), timeout=1500)
+    assert steps_of(result)["build device-torch"]["detail"] == step["detail"]
+    assert record_of("other")["content"] == record_of("new")["content"]
+    for name in ("new", "other"):
+        run(f"{name}/bin/python", "-c", "import torch, device_torch; assert torch.ops.device_torch.twice(torch.ones(2)).tolist() == [2, 2]")
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_spec_from_source(torch_wheels, bare_project, installer):
     """`from: source` of an extension that is linked with torch: built against the torch that the spec chose, and what it depends on
     comes along."""
     project = bare_project
@@ -99,8 +127,8 @@ def test_spec_from_source(torch_wheels, bare_project):
     Path("scankit.yaml").write_text(
         'schema: 1\ntorch: {version: "%s.*"}\nextensions:\n  twice._c: {from: source, distribution: twice, torch_abi: full}\n'
         % ".".join(TORCH.split(".")[:2]))
-    result = Create(project)("new", "--spec", "scankit.yaml", "--json", timeout=1500)
-    assert steps_of(result)["spec"]["state"] == "passed", result
+    result = Create(project)("new", "--spec", "scankit.yaml", "--json", uv=installer == "uv", timeout=1500)
+    assert result.json["installer"] == installer and steps_of(result)["spec"]["state"] == "passed", result
     run("new/bin/python", "-c", "import alpha, torch, twice; assert torch.ops.twice.twice(torch.ones(2)).tolist() == [2, 2]")
     one = project.distribution("twice")
     assert one["build"]["sdist"]["sha256"] == sha256(needs), one

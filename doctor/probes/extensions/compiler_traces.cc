@@ -29,7 +29,7 @@ CompilerTraces compiler_traces(const Host& host, const std::string& path) {
   const auto library = elf::open_library(host, path);
   if (!library) return traces;
   const elf::Image& image = (*library)->image;
-  std::set<std::string> compilers, toolkits;
+  std::set<std::string> compilers, toolkits, nvccs;
   const std::string comment = comment_section(image);  // the lines are views of it
   for (const std::string_view line : lines_of(comment)) {
     const std::string_view name = trimmed(line);
@@ -39,11 +39,14 @@ CompilerTraces compiler_traces(const Host& host, const std::string& path) {
   std::set<unsigned> seen;
   const auto entries = elf::find_device_images(image);
   for (const elf::FatbinEntry& entry : entries ? *entries : std::vector<elf::FatbinEntry>())
-    if (entry.kind == "cubin" && seen.insert(entry.sm).second)
-      if (std::string toolkit = elf::cubin_toolkit(image.file(), entry); !toolkit.empty())
-        toolkits.insert(std::move(toolkit));
+    if (entry.kind == "cubin" && seen.insert(entry.sm).second) {
+      elf::CubinCompiler by = elf::cubin_compiler(image.file(), entry);
+      if (!by.toolkit.empty()) toolkits.insert(std::move(by.toolkit));
+      if (!by.version.empty()) nvccs.insert(std::move(by.version));
+    }
   traces.compilers.assign(compilers.begin(), compilers.end());
   traces.toolkits.assign(toolkits.begin(), toolkits.end());
+  traces.nvccs.assign(nvccs.begin(), nvccs.end());
   return traces;
 }
 

@@ -91,7 +91,8 @@ void take_images(const elf::Image& image, Extension& copy) {
     if (entry.kind == "ptx")
       found.isa = std::to_string(entry.isa_major) + "." + std::to_string(entry.isa_minor);
     // The one chip for which a compiler is known to be wrong.
-    if (entry.kind == "cubin" && entry.sm == 103) found.toolkit = elf::cubin_toolkit(image.file(), entry);
+    if (entry.kind == "cubin" && entry.sm == 103)
+      found.toolkit = elf::cubin_compiler(image.file(), entry).toolkit;
     if (entry.kind == "cubin") found.elf_abi = abi_of(image.file(), entry, seen);
     copy.images.push_back(std::move(found));
   }

@@ -59,9 +59,9 @@ BuiltFor date_extension(const Extension& copy, const std::vector<elf::UndefinedS
                         const elf::Image& image);
 
 // What the compilers of a file left in it: lines of .comment ("GCC: (Debian 12.2.0-14) 12.2.0"), without those of
-// linkers, and the CUDA toolkits that made its packed device code ("13.0"). Empty where it does not say.
+// linkers, and of its packed device code the CUDA toolkits ("13.0") and nvccs ("13.0.88"). Empty where it does not say.
 struct CompilerTraces {
-  std::vector<std::string> compilers, toolkits;  // sorted, each once
+  std::vector<std::string> compilers, toolkits, nvccs;  // sorted, each once
 };
 CompilerTraces compiler_traces(const Host& host, const std::string& path);
 // The lines of .comment as they are, with line ends; "" where it was stripped.

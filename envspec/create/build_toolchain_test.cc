@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "envspec/create/create.h"
+
+namespace scankit::envspec {
+namespace {
+
+// A lock of one package with code for an H100, which is to be built again, and of torch with CUDA 13.0.
+class BuildToolchain : public testing::Test {
+ protected:
+  BuildToolchain() {
+    lock_.torch = LockedTorch{.version = "2.11.0+cu130", .cuda = "13.0"};
+    LockedDistribution one{.name = "scan", .version = "1.0", .source = "here"};
+    one.build =
+        LockedBuild{.sdist = LockedArtifact{"scan-1.0.tar.gz", std::string(64, 'a'), 9, "https://h/s"}};
+    one.build->toolchain = {.compilers = {"GCC: (Debian 12.2.0-14) 12.2.0"},
+                            .cuda = {"13.0"},
+                            .nvcc = {"13.0.88"},
+                            .code = {"sm_90"}};
+    lock_.distributions = {one};
+  }
+  std::string refused(const std::vector<Toolkit>& toolkits) const {
+    Snapshot here;
+    here.toolkits.state = toolkits.empty() ? ProbeState::Absent : ProbeState::Present;
+    here.toolkits.value = toolkits;
+    const auto answer = check_toolchain(lock_, {{"scan", "1.0", {}, ""}}, here);
+    return answer ? "" : english(answer.error().message) + " | " + english(answer.error().hint);
+  }
+  LockedBuild& build() { return *lock_.distributions[0].build; }
+
+  EnvironmentLock lock_;
+};
+
+TEST_F(BuildToolchain, ThatIsMissingIsNamedBeforeAnythingIsMade) {
+  const std::string none = refused({});
+  EXPECT_NE(none.find("1 package with CUDA code must be built again, and nvcc was not found: "
+                      "scan==1.0 (nvcc 13.0.88, sm_90)"),
+            std::string::npos)
+      << none;
+  EXPECT_NE(none.find("install the CUDA 13.0 toolkit"), std::string::npos) << none;
+  const std::string older = refused({{"/usr/local/cuda-12.4", "", "12.4"}});
+  EXPECT_NE(older.find("an nvcc of CUDA 13, as torch 2.11.0+cu130 is; found: 12.4 (/usr/local/cuda-12.4)"),
+            std::string::npos)
+      << older;
+}
+
+TEST_F(BuildToolchain, ThatMayServeIsNoObstacle) {
+  EXPECT_EQ(refused({{"/usr/local/cuda-12.4", "", "12.4"}, {"/opt/cuda", "", "13.1"}}), "");
+  EXPECT_EQ(refused({{"/opt/cuda", "", ""}}), "") << "its version is not known, and may be right";
+  build().toolchain.code.clear();
+  EXPECT_EQ(refused({}), "") << "without device code no nvcc is needed";
+  build().toolchain.code = {"sm_90"};
+  lock_.conda_packages.push_back({.name = "cuda-nvcc"});
+  EXPECT_EQ(refused({}), "") << "the environment brings its own";
+}
+
+TEST_F(BuildToolchain, DifferencesAreThoseOfWhatIsKnown) {
+  LockedToolchain here = build().toolchain;
+  EXPECT_EQ(toolchain_differences(build(), here, "2.11.0+cu130"), "");
+  here.nvcc = {"13.1.20"};
+  here.cuda = {"13.1"};
+  here.compilers = {"GCC: (GNU) 14.1.0"};
+  EXPECT_EQ(toolchain_differences(build(), here, ""),
+            "compiler GCC: (Debian 12.2.0-14) 12.2.0 -> GCC: (GNU) 14.1.0; nvcc 13.0.88 -> 13.1.20");
+  build().toolchain.nvcc.clear();  // a lock of an older scankit
+  build().toolchain.compilers.clear();
+  build().recorded = RecordedBuild{.torch = "2.10.0"};
+  EXPECT_EQ(toolchain_differences(build(), here, "2.11.0"), "CUDA 13.0 -> 13.1; torch 2.10.0 -> 2.11.0");
+}
+
+}  // namespace
+}  // namespace scankit::envspec
