@@ -334,7 +334,10 @@ Result<void> install_against_torch(const InstallRequest& request, const Resolver
   if (needs.empty()) return {};
   SCANKIT_TRY(const std::string constraints, write_constraints(made, request.tools));
   needs.insert(needs.begin(), {"--constraint", constraints});
-  return fix::run_installer(install_command(request, installer, needs), request.lock);
+  // Else pip would install all of it again: torch, and what was just built, in isolation and without torch.
+  InstallRequest onto = request;
+  onto.over_installed = true;
+  return fix::run_installer(install_command(onto, installer, needs), request.lock);
 }
 
 Result<void> check_build_place(const std::string& work, Message next) {

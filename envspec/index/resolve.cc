@@ -217,8 +217,24 @@ class Resolver {
       return refused->second;
     return reply.offered.contains(one.name)
                ? english(
-                     message("the index has other wheels of this version, and was not asked for its sources"))
+                     message("the index has other wheels of this version, and no source archive was found"))
                : english(message("the index was not queried"));
+  }
+
+  // The index has wheels of this version, and what is installed was built all the same (`from: source`, --no-binary): its
+  // archive is what it can be built from again. Nothing where somebody else knows the archive.
+  std::optional<LockedArtifact> archive_next_to_wheels(const LockedDistribution& one, const IndexReply& reply,
+                                                       const std::string& cache) const {
+    if (!reply.offered.contains(one.name) || direct_url(host_, installed(one)).there ||
+        find_cached_build(host_, cache, installed(one)))
+      return {};
+    if (request_.progress) request_.progress(what_is_asked(request_.installer, 1));
+    const IndexQuestion question{one.name, one.version};
+    auto archive = ask_source(request_.installer, question, request_.node_deadline).archive;
+    if (!request_.second || (archive && !archive->url.empty())) return archive;
+    auto more = ask_source(*request_.second, question, request_.node_deadline).archive;
+    const bool same = archive && more && archive->sha256 == more->sha256;
+    return same || !archive ? more : archive;
   }
 
   void describe_builds(const IndexReply& reply) {
@@ -230,6 +246,8 @@ class Resolver {
       if (const auto source = reply.sources.find(one.name); source != reply.sources.end())
         hints.index = &source->second;
       hints.why_not_index = why_no_archive(one, reply);
+      const auto archive = archive_next_to_wheels(one, reply, hints.cache);
+      if (archive) hints.index = &*archive;
       const LockedDistribution* known =
           request_.older == nullptr ? nullptr : find_locked(*request_.older, one.name);
       if (known != nullptr && known->build && known->artifact && one.artifact &&

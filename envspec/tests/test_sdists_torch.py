@@ -117,9 +117,10 @@ def test_cuda_against_torch(nvcc, project, monkeypatch):
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_spec_from_source(torch_wheels, bare_project, installer):
     """`from: source` of an extension that is linked with torch: built against the torch that the spec chose, and what it depends on
-    comes along."""
+    comes along. `leans` needs torch and the extension itself, neither of which may be installed anew for it."""
     project = bare_project
-    needs = twice(project.index.served, requires=["alpha==1.0"])
+    needs = twice(project.index.served, requires=["alpha==1.0", "leans==1.0"])
+    wheel(project.index.served, "leans", "1.0", "py3-none-any", {"leans.py": b""}, requires=["torch", "twice"])
     serve_what_torch_needs(project.index.served, torch_wheels)
     for name in ("packaging", "ninja"):
         wheel(project.index.served, name, "99.0", "py3-none-any", {})
