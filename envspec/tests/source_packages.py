@@ -61,7 +61,7 @@ setup(name="device", version="1.0", packages=["device"], ext_modules=[Extension(
 TORCH_DEVICE_SETUP = """
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension
-setup(name="device-torch", version="1.0", packages=["device_torch"], cmdclass={"build_ext": BuildExtension},
+setup(name="devicetorch", version="1.0", packages=["device_torch"], cmdclass={"build_ext": BuildExtension},
       ext_modules=[CUDAExtension("device_torch._c", ["device_torch/_c.cpp", "device_torch/kernel.cu"])])
 """
 
@@ -114,7 +114,7 @@ def device(folder, mark):
 
 
 def device_torch(folder):
-    return source_archive(folder, "device-torch", "1.0", files={
+    return source_archive(folder, "devicetorch", "1.0", files={
         "device_torch/__init__.py": "import torch\nfrom device_torch import _c\n", "device_torch/_c.cpp": TORCH_DEVICE,
         "device_torch/kernel.cu": KERNEL, "setup.py": TORCH_DEVICE_SETUP})
 

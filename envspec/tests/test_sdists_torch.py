@@ -97,18 +97,18 @@ def test_cuda_against_torch(nvcc, project, monkeypatch):
     """A CUDAExtension, as causal-conv1d has one: without isolation, once torch is there, by create and by sync the same bytes."""
     archive = device_torch(project.index.served)
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
-    add(project, "device-torch==1.0")
+    add(project, "devicetorch==1.0")
     monkeypatch.delenv("TORCH_CUDA_ARCH_LIST")
     project.lock(timeout=900).ends(0)
-    build = project.distribution("device-torch")["build"]
+    build = project.distribution("devicetorch")["build"]
     assert build["sdist"]["sha256"] == sha256(archive) and build["toolchain"]["code"] == ["sm_90"], build
     assert [one.rsplit(".", 1)[0] for one in build["toolchain"]["nvcc"]] == build["toolchain"]["cuda"], build["toolchain"]
     create = Create(project)
-    step = steps_of(create("new", "--json", timeout=1500))["build device-torch"]
+    step = steps_of(create("new", "--json", timeout=1500))["build devicetorch"]
     assert step["state"] == "not_verified" and "different content, but the same dependencies" in step["detail"], step
     project.uv("venv", "--no-project", "--python", project.installers / "python", "other").ends(0)
     result = project.env("sync", "other", "--json", variables=create.variables(), timeout=1500)
-    assert steps_of(result)["build device-torch"]["detail"] == step["detail"]
+    assert steps_of(result)["build devicetorch"]["detail"] == step["detail"]
     assert record_of("other")["content"] == record_of("new")["content"]
     for name in ("new", "other"):
         run(f"{name}/bin/python", "-c", "import torch, device_torch; assert torch.ops.device_torch.twice(torch.ones(2)).tolist() == [2, 2]")
