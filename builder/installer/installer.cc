@@ -52,16 +52,18 @@ std::string find_conda(const Host& host, const Python& python) {
   std::vector<std::string> candidates;
   for (const char* name : kCondaVariables) candidates.push_back(host.env(name).value_or(""));
   const std::string& prefix = python.base_prefix;
-  candidates.push_back(prefix + "/bin/conda");
+  // Not bin/mamba: the index has a test runner of that name.
+  for (const char* name : {"/bin/conda", "/bin/micromamba"}) candidates.push_back(prefix + name);
   if (path_basename(path_dirname(prefix)) == "envs")
-    candidates.push_back(path_dirname(path_dirname(prefix)) + "/bin/conda");
+    for (const std::string name : kCondaNames)
+      candidates.push_back(path_dirname(path_dirname(prefix)) + "/bin/" + name);
   constexpr std::size_t kLimit = 4u << 20;
   const auto history = host.read_file(prefix + "/conda-meta/history", kLimit);
   std::istringstream lines(history ? *history : "");
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("# cmd: ")) {
       const std::string program = line.substr(7, line.find(' ', 7) - 7);
-      if (path_basename(program) == "conda" || path_basename(program) == "mamba")
+      if (std::ranges::find(kCondaNames, path_basename(program)) != std::end(kCondaNames))
         candidates.push_back(program);
     }
   for (const char* name : kCondaNames) add_path(host, name, candidates);

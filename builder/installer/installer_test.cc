@@ -168,6 +168,20 @@ TEST_F(InstallerOf, CondaChangesWhatCondaInstalledAndPipTheRest) {
   EXPECT_NE(found("torch").instead.find("pixi"), std::string::npos);
 }
 
+// It has no installation of its own, so that neither the prefix nor the directory above "envs" has a conda.
+TEST_F(InstallerOf, MicromambaChangesWhatItHasMade) {
+  python().kind = "conda";
+  has("torch", "conda", "conda-forge");
+  write("opt/bin/micromamba", "", 0755);
+  write("env/conda-meta/history", "==> 2026-01-01 10:00:00 <==\n# cmd: micromamba create -n x\n");
+  EXPECT_EQ(name_of(found("torch").kind), "none");  // it recorded what was typed, and no file
+  write("env/conda-meta/history",
+        "==> 2026-01-01 10:00:00 <==\n# cmd: " + at("opt/bin/micromamba") + " create -n x\n");
+  EXPECT_EQ(found("torch").program, std::vector{at("opt/bin/micromamba")});
+  write("env/bin/micromamba", "", 0755);
+  EXPECT_EQ(found("torch").program, std::vector{at("env/bin/micromamba")});
+}
+
 TEST_F(InstallerOf, TheCondaOfAShellIsTheOneThatItsFunctionStarts) {
   EXPECT_EQ(conda_of_shell(host_).program, "");
   write("path/micromamba", "", 0755);

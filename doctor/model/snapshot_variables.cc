@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "doctor/base/text.h"
+
 namespace scankit {
 namespace {
 
@@ -80,6 +82,10 @@ std::string pip_folder(const Installers& here) { return here.pip_hidden.empty() 
 
 std::string pip_prefix(const Installers& here, const Python& python) {
   return here.pip_user.empty() || python.prefix == python.base_prefix ? "" : "PIP_USER=0 ";
+}
+
+std::string conda_word(const Installers& here) {
+  return here.conda.empty() ? "conda" : shell_quoted(here.conda);
 }
 
 Installers installers_of(const Snapshot& snapshot) {

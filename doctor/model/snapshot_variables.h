@@ -31,9 +31,10 @@ bool nothing_to_check(const Snapshot& snapshot);
 
 // What this user can change the environment with. A command that is printed must run here.
 struct Installers {
-  bool known = false;     // nobody asked: a stored snapshot of before, an unpacked root
-  std::string uv;         // the file that `uv` on PATH is; "" for none
-  std::string conda;      // "conda", "mamba" or "micromamba", the first on PATH; else $CONDA_EXE; ""
+  bool known = false;  // nobody asked: a stored snapshot of before, an unpacked root
+  std::string uv;      // the file that `uv` on PATH is; "" for none
+  std::string
+      conda;  // "conda", "mamba" or "micromamba", the first on PATH; else $CONDA_EXE or $MAMBA_EXE; ""
   std::string base_pip;   // the interpreter whose pip (22.3 or newer) serves an environment without one
   std::string ensurepip;  // the standard library's, which Debian keeps in a package of its own; "" for none
   std::string site;       // the folder that an installer writes to
@@ -47,6 +48,10 @@ struct Installers {
 std::string pip_folder(const Installers& here);
 // Before a pip command that changes a venv, which refuses --user whoever asks for it: "PIP_USER=0 ", or "".
 std::string pip_prefix(const Installers& here, const Python& python);
+
+// The conda, mamba or micromamba that a command line begins with, as a shell takes it; "conda" where nobody asked which
+// one is here, or none is.
+std::string conda_word(const Installers& here);
 
 // They travel among the snapshot's `environment`, under names that no variable can have ("installer: uv").
 Installers installers_of(const Snapshot& snapshot);

@@ -106,15 +106,27 @@ Result<CreateRequest> create_request(const EnvCreateOptions& options) {
   return request;
 }
 
-// As the user's shell takes it. conda takes a directory for one where it has a slash in it.
+// Only the shell function of conda activates, and CONDA_EXE or MAMBA_EXE tells that the shell has it. In a shell without it,
+// the program prints the function. conda takes a directory for one where it has a slash in it.
+std::string activation_of_conda(const CreateResult& made, const std::string& shell) {
+  const std::string name = shell_quoted(path_basename(made.python_program));
+  const std::string activate = name + " activate " + shell_quoted(made.folder);
+  if (made.python_found_by != "PATH") return activate;
+  const bool fish = shell == "fish";
+  const std::string known = fish || shell == "zsh" || shell == "bash" ? shell : "posix";
+  const std::string hook =
+      name + (made.libmamba ? " shell hook --shell " + known : " shell." + known + " hook");
+  return fish ? hook + " | source; and " + activate : "eval \"$(" + hook + ")\" && " + activate;
+}
+
+// As the user's shell takes it.
 std::string activation(const CreateResult& made, const std::string& folder) {
-  if (made.installer == "conda")
-    return shell_line(std::vector<std::string>{path_basename(made.python_program), "activate", made.folder});
+  const char* shell = std::getenv("SHELL");
+  const std::string name = path_basename(shell == nullptr ? "" : shell);
+  if (made.installer == "conda") return activation_of_conda(made, name);
   const auto line = [](const std::string& word, const std::string& file) {
     return shell_line(std::vector<std::string>{word, file});
   };
-  const char* shell = std::getenv("SHELL");
-  const std::string name = path_basename(shell == nullptr ? "" : shell);
   const std::string script = path_join(folder, "bin/activate");
   if (name == "fish") return line("source", script + ".fish");
   if (name == "csh" || name == "tcsh") return line("source", script + ".csh");

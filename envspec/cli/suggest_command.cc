@@ -12,6 +12,7 @@
 #include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
 #include "doctor/command_line/command_line.h"
+#include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/target/target.h"
 #include "doctor/report/progress.h"
 #include "doctor/report/words.h"
@@ -108,13 +109,14 @@ Result<SuggestInstaller> chosen_installer(const EnvSuggestOptions& options, cons
   SuggestInstaller found;
   const auto host = make_real_host();
   found = installer_for(*host, subject.host == nullptr ? Snapshot() : subject.snapshot);
+  const std::string conda = probes::conda_command(*host);
   if (options.installer == "uv")
     return found.kind == SuggestInstaller::Kind::Uv ? found
                                                     : SuggestInstaller{SuggestInstaller::Kind::Uv, "uv"};
   if (options.installer == "conda")
     return found.kind == SuggestInstaller::Kind::Conda
                ? found
-               : SuggestInstaller{SuggestInstaller::Kind::Conda, "conda"};
+               : SuggestInstaller{SuggestInstaller::Kind::Conda, conda.empty() ? "conda" : conda};
   if (options.installer == "pip") return SuggestInstaller{SuggestInstaller::Kind::Pip, ""};
   return found;
 }

@@ -184,6 +184,12 @@ std::string package_sha256(const nlohmann::json& record) {
   return downloaded ? *downloaded : json_text(record, "sha256");
 }
 
+// The command that prints the user's settings, each with the file that it comes from.
+std::string sources_of(const CondaProgram& conda) {
+  const bool libmamba = conda.kind == CondaProgram::Kind::Libmamba;
+  return shell_quoted(conda.program) + (libmamba ? " config sources" : " config --show-sources");
+}
+
 }  // namespace
 
 std::vector<std::string> other_conda_packages(const Host& host, const std::string& environment,
@@ -220,7 +226,7 @@ Result<void> make_locked_conda(const CondaRequest& request, const EnvironmentLoc
   if (lines.empty()) return {};
   return Error{Errc::Malformed,
                message("conda installed other packages than the locked ones: {}", first_lines(lines)),
-               message("check the channels that conda is configured for: conda config --show-sources")};
+               message("check the channels that it is configured for: {}", sources_of(request.conda))};
 }
 
 Result<void> make_resolved_conda(const CondaRequest& request, const VersionRange& python) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a conda environment that contain its path. conda-meta lists them, text and binary: conda puts
-// the prefix in place of a longer text as it installs them, with zeros after it in a binary file.
+// the prefix in place of a longer text as it installs them, with zeros after it in a binary file. mamba 2 and
+// micromamba do the same and record neither the longer text nor the mode, only the hashes before and after.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -57,6 +58,18 @@ std::string placed(const std::string& library, const OrderedRecord& one) {
   return (path.starts_with("site-packages/") ? library : "") + path;
 }
 
+bool has_other_bytes_than_its_package(const OrderedRecord& one) {
+  const std::string before = json_text(one, "sha256"), after = json_text(one, "sha256_in_prefix");
+  return json_text(one, "path_type") == "hardlink" && !before.empty() && !after.empty() && before != after;
+}
+
+// As conda-build decides which mode a file gets.
+bool is_binary(const std::string& file) {
+  constexpr std::size_t kMost = 64u << 20;  // what is longer is not searched for the path either
+  const auto bytes = make_real_host()->read_file(file, kMost);
+  return bytes && bytes->find('\0') != std::string::npos;
+}
+
 }  // namespace
 
 CondaPrefixFiles prefix_files(const std::string& environment) {
@@ -67,8 +80,15 @@ CondaPrefixFiles prefix_files(const std::string& environment) {
   for (auto& [path, record] : records) {
     const OrderedRecord* paths = paths_of(record);
     for (const OrderedRecord& one : paths == nullptr ? OrderedRecord::array() : *paths) {
-      if (json_text(one, "prefix_placeholder").empty()) continue;
-      (json_text(one, "file_mode") == "binary" ? files.binary : files.text).insert(placed(library, one));
+      const std::string inner = placed(library, one);
+      bool binary = false;
+      if (!json_text(one, "prefix_placeholder").empty())
+        binary = json_text(one, "file_mode") == "binary";
+      else if (has_other_bytes_than_its_package(one))
+        binary = is_binary(path_join(environment, inner));
+      else
+        continue;
+      (binary ? files.binary : files.text).insert(inner);
     }
   }
   return files;

@@ -256,6 +256,7 @@ class Creation {
     result_.python = base.version;
     result_.python_program = plan_.conda ? plan_.conda->program : plan_.base.program;
     result_.python_found_by = plan_.base.found_by;
+    result_.libmamba = plan_.conda && plan_.conda->kind == CondaProgram::Kind::Libmamba;
     result_.installer = installed_by();
     result_.lock_file = lock_file();
     result_.torch = made.snapshot.torch.value.version;

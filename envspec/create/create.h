@@ -303,6 +303,7 @@ struct CreateRequest {
 struct CreateResult {
   std::string folder;  // absolute
   std::string python, python_program, python_found_by, installer, lock_file, torch;
+  bool libmamba = false;  // python_program is mamba 2 or micromamba
   std::size_t packages = 0;
   std::uint64_t bytes = 0;
   double seconds = 0;

@@ -145,7 +145,7 @@ def test_channel_moved(conda):
     shutil.copy("scankit.lock", "good.lock")
     forge(f"/conda_packages/{at}/url", url.replace("zeta", "elsewhere/zeta"))
     shutil.rmtree(conda.work / "pkgs")
-    conda.create("new", "--lock", "forged.lock").ends(0, "looking for them in the channels")
+    conda.create("new", "--lock", "forged.lock").ends(0, "looking in the channels")
     forge(f"/conda_packages/{at}/sha256", "0" * 64)
     conda.create("new-two", "--lock", "forged.lock").ends(5, "zeta: its file has another sha256 than the lock says")
     assert left_behind() == ["new"]

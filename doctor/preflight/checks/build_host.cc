@@ -7,6 +7,7 @@
 #include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
+#include "doctor/model/snapshot_variables.h"
 #include "doctor/preflight/checks/build_queries.h"
 
 namespace scankit::preflight {
@@ -92,9 +93,10 @@ Fix other_compiler(const Snapshot& snapshot, const Limit& limit) {
                                 checks::export_line("CXX", fits->path));
   const std::string variables = fmt::format("CC=gcc-{0} CXX=g++-{0}", limit.wanted);
   if (snapshot.python.value.kind == "conda")
-    return Advice{message(
-        "conda install -p {} -c conda-forge gxx_linux-64={}, activate the environment again, then: {}",
-        shell_quoted(snapshot.python.value.prefix), limit.wanted, build_command(snapshot))};
+    return Advice{
+        message("{} install -p {} -c conda-forge gxx_linux-64={}, activate the environment again, then: {}",
+                conda_word(installers_of(snapshot)), shell_quoted(snapshot.python.value.prefix), limit.wanted,
+                build_command(snapshot))};
   return Advice{message("install g++ {}, then: {}", limit.wanted, build_command(snapshot, variables))};
 }
 
@@ -154,7 +156,8 @@ extern const checks::Check kHostCompilerAccepted{.id = "host-compiler-accepted",
 
 namespace {
 
-Message where_headers_come_from(const Python& python) {
+Message where_headers_come_from(const Snapshot& snapshot) {
+  const Python& python = snapshot.python.value;
   const auto version = Version::parse(python.version);
   const std::string series = version ? version->major_minor() : python.version;
   if (python.base_prefix == "/usr")
@@ -163,7 +166,8 @@ Message where_headers_come_from(const Python& python) {
         "(Fedora, RHEL)",
         series);
   if (python.kind == "conda")
-    return message("conda install -p {} --force-reinstall python={}", shell_quoted(python.prefix), series);
+    return message("{} install -p {} --force-reinstall python={}", conda_word(installers_of(snapshot)),
+                   shell_quoted(python.prefix), series);
   return message(
       "recreate the environment with a Python that has its headers, for example with uv python install {}",
       series);
@@ -184,7 +188,7 @@ checks::CheckResult python_headers_found(const Snapshot& snapshot) {
               tools.python_include, python.version));
   finding.evidence = {{"/build_tools/value/python_header", "false"},
                       {"/build_tools/value/python_include", tools.python_include}};
-  finding.fixes = build_fixes(snapshot, Advice{where_headers_come_from(python)});
+  finding.fixes = build_fixes(snapshot, Advice{where_headers_come_from(snapshot)});
   result.findings.push_back(std::move(finding));
   return result;
 }

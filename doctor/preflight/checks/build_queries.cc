@@ -126,8 +126,9 @@ Message toolkit_advice(const Snapshot& snapshot, const std::string& version) {
   if (version.empty())
     return message("install a CUDA toolkit of torch's major version and set CUDA_HOME to its directory");
   if (python.kind == "conda")
-    return message("conda install -p {} -c nvidia cuda-toolkit={}, then export CUDA_HOME={}",
-                   shell_quoted(python.prefix), version, shell_quoted(python.prefix));
+    return message("{} install -p {} -c nvidia cuda-toolkit={}, then export CUDA_HOME={}",
+                   conda_word(installers_of(snapshot)), shell_quoted(python.prefix), version,
+                   shell_quoted(python.prefix));
   return message(
       "install the CUDA toolkit {} with its development headers, then export CUDA_HOME=/usr/local/cuda-{}",
       version, version);

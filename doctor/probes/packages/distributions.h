@@ -27,6 +27,8 @@ std::vector<std::string> shared_libraries_of(const Host& host, const Distributio
 // of an editable one, or in the directory of the package that has the distribution's name, in this order.
 std::vector<DeclaredPackage> probe_declared(const Host& host, const std::vector<Distribution>& distributions);
 
+// "conda", "mamba" or "micromamba" of PATH, else the program that $CONDA_EXE or $MAMBA_EXE names; "" for none.
+std::string conda_command(const Host& host);
 // With what this user, with this PATH, can change the environment. Of the running system only.
 Installers probe_installers(const Host& host, const Python& python);
 

@@ -42,15 +42,6 @@ std::string first_on_path(const Host& host, const std::array<const char*, 3>& na
   return "";
 }
 
-// In a shell, `conda` may be a function for a program that is not on PATH and that these variables name.
-std::string conda_command(const Host& host) {
-  std::string name = first_on_path(host, {"conda", "mamba", "micromamba"});
-  for (const char* variable : {"CONDA_EXE", "MAMBA_EXE"})
-    if (const auto program = host.env(variable); name.empty() && program && host.is_program(*program))
-      name = *program;
-  return name;
-}
-
 // "pip-24.0.dist-info" of that folder -> "24.0"
 std::string pip_version(const Host& host, const std::string& folder) {
   const auto entries = host.list(folder);
@@ -143,6 +134,15 @@ std::string hides_pip(const Host& host, const Python& python) {
 }
 
 }  // namespace
+
+// In a shell, `conda` may be a function for a program that is not on PATH and that these variables name.
+std::string conda_command(const Host& host) {
+  std::string name = first_on_path(host, {"conda", "mamba", "micromamba"});
+  for (const char* variable : {"CONDA_EXE", "MAMBA_EXE"})
+    if (const auto program = host.env(variable); name.empty() && program && host.is_program(*program))
+      name = *program;
+  return name;
+}
 
 Installers probe_installers(const Host& host, const Python& python) {
   Installers found;

@@ -13,6 +13,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/json.h"
+#include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/probes/python/python_layout.h"
 #include "doctor/probes/python/python_text.h"
@@ -151,10 +152,9 @@ std::vector<std::string> names_of(const std::string& series) {
 
 // conda keeps what is installed in conda-meta, so the environment can be completed where it is.
 EnvironmentRepair repair_of_conda(const Host& host, const std::string& folder) {
-  for (const char* name : {"conda", "mamba", "micromamba"})
-    if (find_on_path(host, name))
-      return {message("install a Python in this conda environment"),
-              shell_line({name, "install", "-p", folder, "python"})};
+  if (const std::string conda = conda_command(host); !conda.empty())
+    return {message("install a Python in this conda environment"),
+            shell_line({conda, "install", "-p", folder, "python"})};
   return {message("install a Python in this conda environment, or choose another Python with --python"), ""};
 }
 

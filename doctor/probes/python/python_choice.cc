@@ -188,6 +188,11 @@ std::vector<PythonCandidate> sources(const Host& host) {
   return candidates;
 }
 
+// Of conda's installers, and of micromamba: 1 and the first 2.x, then those that follow XDG.
+constexpr std::array kCondaRoots{"miniconda3/envs", "miniforge3/envs", "anaconda3/envs",
+                                 "mambaforge/envs", "micromamba/envs", ".local/share/mamba/envs",
+                                 ".conda/envs"};
+
 // Where people keep environments that PATH does not reach: pyenv's versions and conda's environments. They
 // are never chosen; list_others() mentions those that have torch.
 std::vector<PythonCandidate> elsewhere(const Host& host) {
@@ -203,8 +208,8 @@ std::vector<PythonCandidate> elsewhere(const Host& host) {
   const std::string pyenv = host.env("PYENV_ROOT").value_or(home.empty() ? "" : path_join(home, ".pyenv"));
   if (!pyenv.empty()) children(path_join(pyenv, "versions"), "pyenv");
   if (!home.empty())
-    for (const char* conda : {"miniconda3/envs", "miniforge3/envs", "anaconda3/envs"})
-      children(path_join(home, conda), "conda");
+    for (const char* conda : kCondaRoots) children(path_join(home, conda), "conda");
+  if (const auto root = host.env("MAMBA_ROOT_PREFIX")) children(path_join(*root, "envs"), "conda");
   return candidates;
 }
 

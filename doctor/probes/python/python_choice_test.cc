@@ -113,6 +113,23 @@ TEST_F(ChoosePython, ListsTheOthersThatHoldTorchOnce) {
                          "also has torch 2.5.1: " + at("home/miniconda3/envs/ml/bin/python") + " (conda)"}));
 }
 
+TEST_F(ChoosePython, ListsTheEnvironmentsOfMicromamba) {
+  make_venv("active", base_);
+  host_.variables["VIRTUAL_ENV"] = at("active");
+  host_.variables["MAMBA_ROOT_PREFIX"] = at("data/mamba");
+  for (const std::string root : {"home/micromamba", "home/.local/share/mamba", "data/mamba"}) {
+    install(root + "/envs/ml");
+    put_torch(root + "/envs/ml", "2.5.1");
+  }
+  EXPECT_EQ(choose(), at("active/bin/python"));
+  const auto listed = [&](const std::string& root) {
+    return "also has torch 2.5.1: " + at(root + "/envs/ml/bin/python") + " (conda)";
+  };
+  EXPECT_EQ(notes(), (std::vector<std::string>{"Python: " + at("active/bin/python") + " (VIRTUAL_ENV)",
+                                               listed("home/micromamba"), listed("home/.local/share/mamba"),
+                                               listed("data/mamba")}));
+}
+
 TEST_F(ChoosePython, SaysThroughWhichScriptItWent) {
   write("path/python", "#!/bin/sh\nexec " + base_ + " \"$@\"\n", 0755);
   EXPECT_EQ(choose(), base_);
