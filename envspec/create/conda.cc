@@ -135,6 +135,20 @@ std::string conda_python(const VersionRange& range) {
 
 namespace {
 
+// mamba 2 and micromamba keep a list of all environments as newer condas do, and no setting says otherwise. The line
+// with the directory of ours is taken out, nothing else.
+void forget_environment(const std::string& environment) {
+  const auto host = make_real_host();
+  const std::string file = path_join(host->env("HOME").value_or(""), ".conda/environments.txt");
+  constexpr std::size_t kMost = 1u << 20;
+  const auto text = host->read_file(file, kMost);
+  const std::string line = environment + "\n";
+  const auto at = text ? text->find(line) : std::string::npos;
+  if (at == std::string::npos || (at != 0 && (*text)[at - 1] != '\n')) return;
+  (void)write_file_atomically(host->realpath(file).value_or(file),
+                              text->substr(0, at) + text->substr(at + line.size()));
+}
+
 // A new environment of these words. Settings of the user's may add packages to every new one; libmamba has
 // no such setting. Newer condas keep a list of all environments, where the directory of ours would stay.
 Result<void> run_create(const CondaRequest& request, const std::vector<std::string>& words) {
@@ -143,9 +157,10 @@ Result<void> run_create(const CondaRequest& request, const std::vector<std::stri
   if (request.conda.kind == CondaProgram::Kind::Conda) argv.emplace_back("--no-default-packages");
   if (!request.offline.empty()) argv.emplace_back("--offline");
   argv.insert(argv.end(), words.begin(), words.end());
-  SCANKIT_CHECK(
-      fix::run_installer({argv, {"PIP_USER=0", "CONDA_REGISTER_ENVS=false"}, "/", {}}, request.lock));
-  return fix::Interruption::check();
+  const auto done =
+      fix::run_installer({argv, {"PIP_USER=0", "CONDA_REGISTER_ENVS=false"}, "/", {}}, request.lock);
+  if (request.conda.kind == CondaProgram::Kind::Libmamba) forget_environment(request.environment);
+  return done ? fix::Interruption::check() : done;
 }
 
 // The channels by the names that the lock has, so that the user's own settings make URLs of them.

@@ -42,8 +42,13 @@ def is_in_its_place(folder):
     for record in records(folder).values():
         assert all(Path(folder, path).is_file() for path in record["files"]), record["name"]
         for entry in record["paths_data"]["paths"]:
-            if entry.get("prefix_placeholder"):
-                assert sha256(Path(folder, entry["_path"])) == entry["sha256_in_prefix"], entry
+            path = entry["_path"]
+            if path.startswith("site-packages/"):  # of a noarch package, as conda records it
+                [path] = Path(folder).glob(f"lib/python3*/{path}")
+            else:
+                path = Path(folder, path)
+            if entry.get("sha256_in_prefix") and entry["path_type"] == "hardlink":
+                assert sha256(path) == entry["sha256_in_prefix"], entry
 
 
 @pytest.mark.ctest(labels="ci;e2e")
@@ -66,12 +71,12 @@ def test_from_lock(conda):
     history = text_of("new/conda-meta/history")
     assert f"--prefix {os.path.realpath('new')} " in history and "+" in history, history
     # conda goes on from there.
-    conda.run("install", "--prefix", "new", "zeta=1.1").ends(0)
+    conda.run("install", "--prefix", os.path.realpath("new"), "zeta=1.1").ends(0)
     assert run("new/bin/zeta") == "zeta 1.1\n"
     # The same environment by conda alone, at the same place: no compiled file differs.
     libraries = {path.name: sha256(path) for path in Path("new").rglob("*.so*") if path.is_file()}
     shutil.rmtree("new")
-    conda.run("create", "--prefix", "new", "python", "native").ends(0)
+    conda.run("create", "--prefix", os.path.realpath("new"), "python", "native").ends(0)
     for path in Path("new").rglob("*.so*"):
         assert libraries[path.name] == sha256(path), path
     shutil.rmtree("new")
@@ -90,7 +95,7 @@ def test_from_spec(conda):
     Path("specs").mkdir()
     Path("specs/scankit.yaml").write_text(f'schema: 1\npython: {{version: "=={series}.*"}}\nextensions:\n  beta._c: {{distribution: beta, from: wheel}}\n')
     result = conda.create("new", "--spec", "specs/scankit.yaml", "--installer", "conda")
-    result.ends(0, "lock: specs/scankit.lock").ends(0, f"next: conda activate {os.path.realpath('new')}\n")
+    result.ends(0, "lock: specs/scankit.lock").ends(0, f"next: {conda.program.name} activate {os.path.realpath('new')}\n")
     assert set(records("new")) == {"python", "pip"}, records("new").keys()
     run("new/bin/python", "-c", "import beta")
     locked = json.loads(text_of("specs/scankit.lock"))
@@ -179,6 +184,58 @@ def test_refused(conda, monkeypatch):
     # A conda that fails half-way.
     fake.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo conda 24.7.1; exit; }\nmkdir -p "$6/conda-meta"; echo half >"$6/half"; exit 1\n')
     refused(5, "", variables=variables)
+
+
+# How micromamba 2.8 differs from conda: it answers --version in another way, lacks an option, records of a file with the
+# prefix only both hashes, and lists every environment whatever CONDA_REGISTER_ENVS says.
+MICROMAMBA = """#!{python}
+import json, pathlib, subprocess, sys
+words = sys.argv[1:]
+if words == ["--version"]:
+    sys.exit(print("2.8.1"))
+if "--no-default-packages" in words:
+    sys.exit("The following argument was not expected: --no-default-packages")
+status = subprocess.run(["{conda}", *words]).returncode
+prefix = pathlib.Path(words[words.index("--prefix") + 1])
+for file in prefix.glob("conda-meta/*.json"):
+    record = json.loads(file.read_text())
+    for entry in record["paths_data"]["paths"]:
+        entry.pop("prefix_placeholder", None)
+        entry.pop("file_mode", None)
+    file.write_text(json.dumps(record))
+with open(pathlib.Path.home() / ".conda/environments.txt", "a") as listed:
+    print(prefix, file=listed)
+sys.exit(status)
+"""
+
+
+def test_micromamba_alone(conda, monkeypatch):
+    """On PATH, without conda and without its shell function: the real one where SCANKIT_TEST_CONDA names it, else conda with its
+    ways."""
+    folder = conda.work / "micromamba-bin"
+    folder.mkdir()
+    program = folder / "micromamba"
+    if conda.program.name == "micromamba":
+        program.symlink_to(conda.program)
+    else:
+        program.write_text(MICROMAMBA.format(python=conda.project.installers / "python", conda=conda.program))
+        program.chmod(0o755)
+    monkeypatch.delenv("CONDA_EXE")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    listed = Path(os.environ["HOME"], ".conda/environments.txt")
+    listed.parent.mkdir(exist_ok=True)
+    listed.write_text("/somebody/else\n")
+    place = os.path.realpath("new")
+    hook = 'eval "$(micromamba shell hook --shell bash)"'
+    conda.create("new").ends(0, f"next: {hook} && micromamba activate {place}\n")
+    assert listed.read_text() == "/somebody/else\n", "the directory where it was made is listed"
+    is_in_its_place("new")
+    conda.project.drift("--python", "new/bin/python").ends(0)
+    suggested = conda.project.env("suggest", "--offline", "--installer", "conda", "--gpu", "sm_90", "--driver", "580.95.05",
+                                  "--glibc", "2.35", "--python", "3.11").ends(0)
+    suggested.has_line(r"micromamba create --prefix ./\S+ python=3.11 pip$")
+    if conda.program.name == "micromamba":
+        assert run("bash", "-c", f"{hook} && micromamba activate {place} && command -v zeta") == f"{place}/bin/zeta\n"
 
 
 def test_killed(conda):

@@ -150,11 +150,20 @@ std::vector<std::string> names_of(const std::string& series) {
   return names;
 }
 
-// conda keeps what is installed in conda-meta, so the environment can be completed where it is.
+// conda keeps what is installed in conda-meta, so the environment can be completed where it is. By force: a Python that is
+// recorded is installed to conda, whether or not its files are there. mamba 2 and micromamba ask the pip of the environment
+// for its packages before anything else, and fail without a Python (2.8.1).
 EnvironmentRepair repair_of_conda(const Host& host, const std::string& folder) {
-  if (const std::string conda = conda_command(host); !conda.empty())
+  const std::string conda = conda_command(host);
+  if (path_basename(conda) == "conda")
     return {message("install a Python in this conda environment"),
-            shell_line({conda, "install", "-p", folder, "python"})};
+            shell_line({conda, "install", "-p", folder, "--force-reinstall", "python"})};
+  if (!conda.empty())
+    return {message("make this conda environment again, since {} installs nothing into one without a Python, "
+                    "or choose "
+                    "another Python with --python",
+                    path_basename(conda)),
+            ""};
   return {message("install a Python in this conda environment, or choose another Python with --python"), ""};
 }
 

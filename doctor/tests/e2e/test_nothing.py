@@ -105,6 +105,15 @@ def test_conda_prefix_without_python(scankit, work):
     (work / "conda/conda-meta").mkdir(parents=True)
     ends(scankit("doctor", "--no-import", variables={"CONDA_PREFIX": work / "conda"}), 1, "it is a directory without "
                                                                                           "bin/python")
+    # conda believes its record of a Python; micromamba asks the pip of the environment first (tried with 24.7 and 2.8).
+    for name, advice in (("micromamba", "micromamba installs nothing into one without a Python"),
+                         ("conda", f"conda install -p {work}/conda --force-reinstall python")):
+        program = work / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        variables = {"CONDA_PREFIX": work / "conda", "PATH": f"{program.parent}:/usr/bin:/bin", "CONDA_EXE": "", "MAMBA_EXE": ""}
+        ends(scankit("doctor", "--no-import", variables=variables), 1, advice)
 
 
 def test_virtual_env_names_no_folder(scankit, work):
