@@ -78,6 +78,14 @@ fx_make_wheel_tools() {
 # What judges wheels, and uv, which installs them.
 fx_wheel_tools() { fx_once "$SCANKIT_CACHE/envs/wheel-tools-1" fx_make_wheel_tools; }
 
+# An environment as large as an application's: some 320 packages, most of them small, by uv.
+fx_make_many_packages() {
+  fx_venv "$1" && "$(fx_installers)/bin/uv" pip install --quiet --python "$1/bin/python" apache-airflow==3.3.2 black==26.10.1 \
+    'dask[complete]==2026.8.0' 'fastapi[standard]==0.136.3' jupyter==1.1.1 mlflow-skinny==3.17.2 mypy==2.4.1 poetry==2.5.1 \
+    pre-commit==4.7.0 pytest-xdist==3.8.0 scrapy==2.19.0 sphinx==9.0.4 streamlit==1.67.0 >&2
+}
+fx_many_packages() { fx_once "$SCANKIT_CACHE/envs/many-packages-1" fx_make_many_packages; }
+
 # conda is on no package index as itself: this is the one that conda-lock brings along, whole, with its classic solver.
 fx_make_conda() {
   fx_venv "$1" && fx_install "$1" --no-deps conda-lock==4.0.3 &&
