@@ -110,13 +110,14 @@ Result<CreateRequest> create_request(const EnvCreateOptions& options) {
 // the program prints the function. conda takes a directory for one where it has a slash in it.
 std::string activation_of_conda(const CreateResult& made, const std::string& shell) {
   const std::string name = shell_quoted(path_basename(made.python_program));
-  const std::string activate = name + " activate " + shell_quoted(made.folder);
+  const std::string activate = fmt::format("{} activate {}", name, shell_quoted(made.folder));
   if (made.python_found_by != "PATH") return activate;
   const bool fish = shell == "fish";
   const std::string known = fish || shell == "zsh" || shell == "bash" ? shell : "posix";
-  const std::string hook =
-      name + (made.libmamba ? " shell hook --shell " + known : " shell." + known + " hook");
-  return fish ? hook + " | source; and " + activate : "eval \"$(" + hook + ")\" && " + activate;
+  const std::string hook = made.libmamba ? fmt::format("{} shell hook --shell {}", name, known)
+                                         : fmt::format("{} shell.{} hook", name, known);
+  return fish ? fmt::format("{} | source; and {}", hook, activate)
+              : fmt::format("eval \"$({})\" && {}", hook, activate);
 }
 
 // As the user's shell takes it.
