@@ -23,6 +23,7 @@ if not module.scankit_info()["images"]:
 
 import module_test  # noqa: E402
 from module_test import backward, forward, make_case  # noqa: E402
+from undamped_test import Undamped  # noqa: E402, F401
 
 module_test.DEVICE = "cuda"
 module_test.FLOOR = 1e-4  # validate's bound: the exponentials of the GPU are good to 2 units, and sums cancel
