@@ -22,7 +22,7 @@ struct Floor {
   int most_false_alarms;
   bool open;
 };
-constexpr Floor kFloors[] = {{"open.yaml", 0.94, 0.0255, 0, true}};
+constexpr Floor kFloors[] = {{"open.yaml", 0.94, 0.0255, 0, true}, {"shut.yaml", 0.86, 0.075, 1, false}};
 
 const std::string kCorpus = SCANKIT_SOURCE_DIR "/doctor/tests/corpus/";
 
