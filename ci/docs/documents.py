@@ -3,7 +3,7 @@
 import re
 
 PAGES = {"ARCHITECTURE.md": "design.md", "SECURITY.md": "security.md", "kernels/README.md": "kernels.md",
-         "doctor/run/transcripts.md": "transcripts.md"}
+         "doctor/run/transcripts.md": "transcripts.md", "envspec/suggest/followed.md": "followed.md"}
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 

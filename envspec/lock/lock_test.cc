@@ -271,10 +271,7 @@ TEST(Lock, KnowsTheFormOfEachValue) {
       {is_file_name, {"x-1.whl", "X_y+z!"}, {"", ".x", "-x", "a/b", "x y"}},
       {is_inner_path,
        {"a", "a/b.so", "..a/b..", std::string(4096, 'a')},
-       {"", "/a", "a/", "a//b", ".", "./a", "a/.", "..", "a/../b", "a\nb",
-        "a\x7f"
-        "b",
-        std::string(4097, 'a')}},
+       {"", "/a", "a/", "a//b", ".", "./a", "a/.", "..", "a/../b", "a\nb", "a\177b", std::string(4097, 'a')}},
       {is_plain_url,
        {"https://h/x?y=[z]", "http://h", "file:///x", "https://h/a@b"},
        {"", "h/x", "ftp://h/x", "https://u@h/x", "https://@h/x", "https://h/x y", "https://h/'x",

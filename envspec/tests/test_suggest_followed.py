@@ -61,15 +61,17 @@ def pythons():
 
 
 class Transcript:
-    """What a person would have typed, and the end of what was printed: of scankit its answer, of an installer its last words."""
+    """What a person would have typed, and the end of what was printed: of a repair all that it did, of others their last words.
+    Longer lines than a wide terminal's are cut."""
 
     def __init__(self, title, work):
         self.title, self.work, self.lines = title, work, []
 
     def add(self, command, result):
-        of_scankit = command.startswith("scankit ")
-        told = [line for line in (result.out if of_scankit else result.text).replace(f"{self.work}/", "").splitlines() if line.strip()]
-        kept = 16 if of_scankit else 3
+        told = result.out if command.startswith("scankit ") else result.text
+        told = told.replace(f"{self.work}/", "").replace(str(Path.home()), "~").splitlines()
+        told = [line if len(line) <= 140 else line[:134] + " [...]" for line in told if line.strip()]
+        kept = 16 if command.startswith("scankit fix ") else 3
         self.lines += [f"$ {command}", *(told if len(told) <= kept else ["[...]", *told[-kept:]]), ""]
 
     def write(self, path):
@@ -82,8 +84,8 @@ def test_transcript_keeps_the_last_lines(work):
         err = "scankit: [3/17] compiling\n"
         text = out + err
     transcript = Transcript("one", work)
-    transcript.add("scankit a --b", Printed)
-    assert transcript.lines[:3] == ["$ scankit a --b", "[...]", "line 25"] and transcript.lines[-2:] == ["written to x", ""], transcript.lines
+    transcript.add("scankit fix --b", Printed)
+    assert transcript.lines[:3] == ["$ scankit fix --b", "[...]", "line 25"] and transcript.lines[-2:] == ["written to x", ""], transcript.lines
     transcript.add("uv pip", Printed)
     assert transcript.lines[-5:] == ["[...]", "line 39", "written to x", "scankit: [3/17] compiling", ""], transcript.lines
 
