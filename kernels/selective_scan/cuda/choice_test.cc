@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "kernels/selective_scan/cuda/launch_parts.h"
@@ -14,6 +16,9 @@ namespace {
 // But for a multiprocessor: of it nothing is measured.
 constexpr device::DeviceFacts kH200 = {90, 131, 232448, 233472};
 constexpr device::DeviceFacts kPascal = {61, 20, 49152, 98304};
+// Not measured: a B200 and an RTX PRO 6000 Blackwell, by the CUDA programming guide's table of capabilities.
+constexpr device::DeviceFacts kB200 = {100, 148, 232448, 233472};
+constexpr device::DeviceFacts kRtxBlackwell = {120, 188, 101376, 102400};
 
 Common problem(int batch, int dim, int length, int states) {
   Common c = {};
@@ -64,6 +69,38 @@ TEST(Choice, ManyStatesAreLoopedOverByTeamsWhereChannelsAreFew) {
   EXPECT_EQ(team(8, 2048, 64, false), 1);
   EXPECT_EQ(team(2, 2048, 128, false), 4);
   EXPECT_EQ(team(2, 2048, 128, true, DType::F32), 1);
+}
+
+// Blackwell has no rows in the table: what is predicted fits its shared memory, registers and warps of a
+// multiprocessor (64 on 10.0, 48 on 12.0), with at least four warps at work, in every kind of problem.
+TEST(Choice, OnBlackwellFitsItsOwnLimits) {
+  for (const device::DeviceFacts& facts : {kB200, kRtxBlackwell}) {
+    const int most_warps = facts.capability >= 120 ? 48 : 64;
+    for (const DType dtype : {DType::BF16, DType::F32}) {
+      for (const int states : {1, 4, 8, 16, 64, 256}) {
+        for (const auto& [batch, dim, length] :
+             {std::array{8, 2048, 2048}, {1, 5120, 2048}, {64, 384, 197}}) {
+          Common c = problem(batch, dim, length, states);
+          c.dtype = dtype;
+          for (const bool backward : {false, true}) {
+            SCOPED_TRACE(std::to_string(facts.capability) + ", states " + std::to_string(states) + ", dim " +
+                         std::to_string(dim) + (backward ? ", backward" : ", forward"));
+            Choice choice;
+            const bool halves = length % 4 == 0;
+            ASSERT_TRUE(backward ? choose_backward(c, facts, &choice, halves)
+                                 : choose_forward(c, facts, &choice, halves));
+            const Variant& v = (backward ? kBackwardVariants : kForwardVariants)[choice.variant];
+            EXPECT_TRUE(can_run(v, choice.warps, c, facts));
+            const int shared = shared_bytes(v, choice.warps, states, dtype) + 1024;
+            const int by_registers = v.resident_warps[dtype == DType::F32] / choice.warps;
+            const int blocks = std::min(by_registers, facts.shared_per_multiprocessor / shared);
+            EXPECT_GE(blocks * choice.warps, 4) << "warps";
+            EXPECT_LE(blocks * choice.warps, most_warps);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Choice, OneStateHasItsOwnKernels) {
