@@ -100,7 +100,8 @@ struct State {
   CudaHandle context;
   CudaHandle* functions;  // one per kernel of the table
   DeviceFacts facts;
-  bool overlaps;  // launches may follow each other closely (Launch::follows)
+  int oldest_image;  // the least architecture of those that were loaded; 0: none
+  bool overlaps;     // may_overlap()
 };
 
 int g_image_fd = -1;
@@ -171,8 +172,8 @@ bool load_unit(const DriverApi& api, const ImageIndex& index, const char* unit, 
     const CudaResult result = load_kernels(api, image, unit, state.functions);
     free(image);
     if (result == 0) {
-      // Code made for an older GPU has no waiting in it.
-      if (entry->sm < kOverlapCapability) state.overlaps = false;
+      const int sm = static_cast<int>(entry->sm);
+      if (state.oldest_image == 0 || sm < state.oldest_image) state.oldest_image = sm;
       return true;
     }
     char what[128];
@@ -224,11 +225,6 @@ bool read_facts(const DriverApi& api, State* state, Message* message) {
     if (result != 0) return driver_failed(api, result, "cannot read the GPU's properties", message);
   }
   state->facts.capability = major * 10 + minor;
-  int version = 0;
-  const CudaResult result = api.driver_version(&version);
-  if (result != 0) return driver_failed(api, result, "cannot read the driver's version", message);
-  state->overlaps = api.launch_with != nullptr && version >= kOverlapDriver &&
-                    state->facts.capability >= kOverlapCapability;
   return true;
 }
 
@@ -261,6 +257,9 @@ bool initialize(int device, State* state, Message* message) {
   if ((result = api->context_push(state->context)) != 0)
     return driver_failed(*api, result, "cannot enter the GPU's primary context", message);
   const bool ok = load_units(*api, *state, message);
+  int version = 0;  // stays 0 where the driver does not say it: nothing overlaps then
+  api->driver_version(&version);
+  state->overlaps = may_overlap(api->launch_with != nullptr, version, state->oldest_image);
   CudaHandle popped = nullptr;
   api->context_pop(&popped);
   return ok;

@@ -21,10 +21,15 @@ inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeSharedPerMultiprocessor = 81;
 inline constexpr int kAttributeSharedPerBlockOptin = 97;
-// Programmatic dependent launch, which a graph can capture, and the GPUs that have it.
-inline constexpr int kOverlapDriver = 12030, kOverlapCapability = 90;
 inline constexpr int kFunctionStaticShared = 1;
 inline constexpr int kFunctionMaxDynamicShared = 8;
+
+// Whether launches of a plan may overlap (Launch::follows), by programmatic dependent launch: with a driver of
+// CUDA 12.3, from which on graphs can capture it too, and where every image has its waiting in it.
+// oldest_image: the least architecture that an image was built for, 90 for sm_90.
+inline bool may_overlap(bool has_function, int driver_version, int oldest_image) {
+  return has_function && driver_version >= 12030 && oldest_image >= 90;
+}
 
 // CUlaunchAttribute and CUlaunchConfig.
 struct LaunchAttribute {

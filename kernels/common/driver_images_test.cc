@@ -239,5 +239,17 @@ TEST(DriverImages, ModuleWithoutImagesIsSoundButEmpty) {
   EXPECT_FALSE(read_image_index(-1, &index, &message));
 }
 
+// Code that was built for an older GPU than 9.0 has no waiting in it, so its launches must not overlap, whatever
+// GPU runs it.
+TEST(DriverOverlap, NeedsTheFunctionTheDriverAndImagesThatWait) {
+  EXPECT_TRUE(may_overlap(true, 12030, 90));
+  EXPECT_TRUE(may_overlap(true, 13000, 120));
+  EXPECT_FALSE(may_overlap(false, 13000, 90));
+  EXPECT_FALSE(may_overlap(true, 12020, 90));
+  EXPECT_FALSE(may_overlap(true, 0, 90));
+  EXPECT_FALSE(may_overlap(true, 13000, 89));
+  EXPECT_FALSE(may_overlap(true, 13000, 0));
+}
+
 }  // namespace
 }  // namespace scankit::device

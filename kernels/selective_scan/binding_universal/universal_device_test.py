@@ -25,6 +25,9 @@ if not module.scankit_info()["images"]:
     print("SKIPPED: the module contains no device images; scankit build makes one that does")
     sys.exit(77)
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+from without_cubins import entries  # noqa: E402
+
 INPUTS = """
 import os, sys, torch
 
@@ -45,16 +48,10 @@ def everything(tensors):
 
 
 def stored(path):
-    """Offset and size of each image as it is in the file, mostly packed, from its index (driver_context.h)."""
+    """Offset and size of each image as it is in the file, mostly packed."""
     with open(path, "rb") as file:
         data = file.read()
-    at = data.find(b"SKIMAGE1")
-    while at >= 0:
-        count, size = struct.unpack_from("<II", data, at + 8)
-        if size == 128 and 0 < count <= 4096:
-            return [struct.unpack_from("<QQ", data, entry + 16) for entry in range(at + 16, at + 16 + count * 128, 128)]
-        at = data.find(b"SKIMAGE1", at + 1)
-    raise ValueError(f"{path} has no index of images")
+    return [struct.unpack_from("<QQ", data, entry + 16) for entry in entries(data)]
 
 
 def same(test, results, expected):

@@ -144,6 +144,23 @@ TEST(Dispatch, RowsAtOddPlacesHaveNoNeighboursAtOthers) {
   }
 }
 
+// fp32's rows of whole quads have a backward of their own: what was measured of them is not for rows at other places,
+// and they prefer it to what was measured there.
+TEST(Dispatch, AKernelThatTheRowsDoNotAllowIsPassedOver) {
+  const auto at = [](int length) { return problem(8, 2048, length, 16, DType::F32); };
+  int loop = 0, tiled = 0;
+  while (!kBackwardVariants[loop].halves) ++loop;
+  while (kBackwardVariants[tiled].halves || kBackwardVariants[tiled].lanes != 4) ++tiled;
+  const Measurement rows[] = {measured(at(2048), {loop, 8, 1, 1}), measured(at(2047), {tiled, 4, 1, 1})};
+  const auto found = [&](int length, bool places) {
+    return find_measurement({rows, 2}, at(length), kH200, kBackwardVariants, places).row;
+  };
+  EXPECT_EQ(found(2047, false), &rows[1]);
+  EXPECT_EQ(found(2044, true), &rows[0]);
+  EXPECT_EQ(found(2045, false), &rows[1]);
+  EXPECT_EQ(find_measurement({rows, 1}, at(2047), kH200, kBackwardVariants, false).row, nullptr);
+}
+
 // A neighbour's seven segments are near the best count, the whole
 // length in one is not.
 TEST(Dispatch, ANeighboursChoiceIsTakenWhereItIsNotPredictedToBeSlow) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels run what is not a real A with a variable B and C, or has states beside the scan.
+// Which kernels run what is not a real A with a variable B and C, or has states beside the scan; and which launches
+// overlap.
 #include "kernels/selective_scan/cuda/launch_problem_test.h"
 
 namespace scankit::selective_scan {
@@ -222,6 +223,32 @@ TEST(Launch, AConstantGradientWithoutWorkIsZeroAndOfItsOwnSize) {
   EXPECT_EQ(arguments.jobs[0].slabs, 0);
   EXPECT_EQ(arguments.jobs[0].rows * arguments.jobs[0].length, 96 * 16 * 2);
   EXPECT_EQ(arguments.jobs[1].rows, 0);  // dC: no batch
+}
+
+// What of a plan may begin while the launch before it ends (next_launch.cuh): the scan behind its ends, the
+// reduction behind the scan, and never what other launches come before.
+TEST(Launch, KernelsThatWaitThemselvesFollowClosely) {
+  device::Plan plan;
+  device::Message message;
+  const auto follows = [&](const Backward& b) {
+    EXPECT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
+    std::string text;
+    for (int i = 0; i < plan.launch_count; ++i)
+      text += std::string(symbol(plan, i)).substr(8) + (plan.launches[i].follows ? "+ " : " ");
+    return text;
+  };
+  Backward b = backward_of(problem(1, 2048, 16384, 16));
+  EXPECT_EQ(follows(b), "backward_ends backward_1x16+ reduce+ ");
+  b = backward_of(problem(8, 2048, 2048, 16));
+  EXPECT_EQ(follows(b), "backward_1x16 reduce+ ");
+  b.x.data = nullptr;
+  EXPECT_EQ(follows(b), "forward_2x8 backward_1x16 reduce+ ");
+  Forward f = {};
+  f.common = problem(1, 2048, 16384, 16);
+  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
+  ASSERT_EQ(plan.launch_count, 2);
+  EXPECT_FALSE(plan.launches[0].follows);
+  EXPECT_TRUE(plan.launches[1].follows);
 }
 
 }  // namespace

@@ -60,32 +60,6 @@ TEST(Launch, TheLoopOverStatesIsForRowsThatCanBeCopied) {
   EXPECT_EQ(symbol(plan, 0), "scankit_backward_4x4");
 }
 
-// What of a plan may begin while the launch before it ends (next_launch.cuh): the scan behind its ends, the
-// reduction behind the scan, and never what other launches come before.
-TEST(Launch, KernelsThatWaitThemselvesFollowClosely) {
-  device::Plan plan;
-  device::Message message;
-  const auto follows = [&](const Backward& b) {
-    EXPECT_TRUE(plan_backward(b, kH200, &plan, &message)) << message.text;
-    std::string text;
-    for (int i = 0; i < plan.launch_count; ++i)
-      text += std::string(symbol(plan, i)).substr(8) + (plan.launches[i].follows ? "+ " : " ");
-    return text;
-  };
-  Backward b = backward_of(problem(1, 2048, 16384, 16));
-  EXPECT_EQ(follows(b), "backward_ends backward_1x16+ reduce+ ");
-  b = backward_of(problem(8, 2048, 2048, 16));
-  EXPECT_EQ(follows(b), "backward_1x16 reduce+ ");
-  b.x.data = nullptr;
-  EXPECT_EQ(follows(b), "forward_2x8 backward_1x16 reduce+ ");
-  Forward f = {};
-  f.common = problem(1, 2048, 16384, 16);
-  ASSERT_TRUE(plan_forward(f, kH200, &plan, &message)) << message.text;
-  ASSERT_EQ(plan.launch_count, 2);
-  EXPECT_FALSE(plan.launches[0].follows);
-  EXPECT_TRUE(plan.launches[1].follows);
-}
-
 // 16-bit rows at odd places have forward kernels of their own, by their length or by where a tensor begins.
 TEST(Launch, TheForwardOfRowsAtOddPlacesCopiesThem) {
   device::Plan plan;
