@@ -40,7 +40,10 @@ fx_inside() {
     mount --rbind /dev "$root/dev"
     mkdir -p "$root/sys" && mount --rbind /sys "$root/sys"
     [ ! -e "$root/etc/scankit-lent" ] || while read -r folder; do
-      mkdir -p "$root$folder" && mount --bind "$folder" "$root$folder" && mount -o remount,ro,bind "$root$folder"
+      # No &&: in such a list set -e would pass over a folder that is not there, or not read-only.
+      mkdir -p "$root$folder"
+      mount --bind "$folder" "$root$folder"
+      mount -o remount,ro,bind "$root$folder"
     done <"$root/etc/scankit-lent"
     exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "${outside[@]}" chroot "$root" "$@"' \
     - "$root" "${#outside[@]}" "${outside[@]}" "$@"
@@ -49,7 +52,7 @@ fx_inside() {
 # Whether fx_inside works here; else says why not.
 fx_inside_runs() {
   [ "$(id -u)" -eq 0 ] || { echo "a command in another root needs root"; return 1; }
-  command -v debootstrap >/dev/null || { echo "no debootstrap here"; return 1; }
+  command -v debootstrap >/dev/null || { echo "debootstrap not found"; return 1; }
   unshare --mount --pid --uts --fork true 2>/dev/null || { echo "no mount namespace can be made here"; return 1; }
 }
 

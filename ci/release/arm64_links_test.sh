@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # arm64_links_test.sh BUILD: for aarch64, by the cross compiler into BUILD-aarch64: the build is configured, a small program is
-# linked with scankit's options and libraries and run by qemu, and so is a module, which would load on that processor.
+# linked with scankit's options and libraries, and qemu runs it; one module is compiled, and runs_anywhere.sh checks both.
 # release.arm64 compiles all of it, in minutes.
 set -euo pipefail
 build=$1-aarch64

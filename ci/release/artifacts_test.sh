@@ -36,6 +36,16 @@ diff -r "$work/one" "$work/another place/out" || fail "two runs made different f
 
 python3 -B "$here/consistent.py" "$work/one" "$(git -C "$here" rev-parse HEAD)" || fail "the files of the release disagree"
 
+# What make.sh signs, install.sh takes.
+if command -v ssh-keygen >/dev/null; then
+  ssh-keygen -q -t ed25519 -N '' -f "$work/key"
+  { printf 'releases namespaces="scankit-release" ' && cat "$work/key.pub"; } >"$work/signers"
+  bash "$here/make.sh" --build "$build" --arch x86_64 --out "$work/signed" --finished --sign "$work/key" >/dev/null
+  sh "$work/signed/install.sh" --signers "$work/signers" --prefix "$work/prefix" >/dev/null || fail "install.sh refuses what make.sh --sign signed"
+else
+  echo "not checked: that a release can be signed (no ssh-keygen)"
+fi
+
 # Nothing of an archive belongs to the user who made it, is later than the commit, or is outside its directory.
 tar -tvzf "$work/one/$name.tar.gz" >"$work/list.txt"
 ! grep -vE "^-rw(xr-xr-x|-r--r--) 0/0 .* $name/(bin|share|LICENSE|README\.md)" "$work/list.txt" || fail "the lines above do not belong in $name.tar.gz"

@@ -45,10 +45,17 @@ fetch() {
 verify_signature() {
   command -v ssh-keygen >/dev/null 2>&1 || die "ssh-keygen is not installed, so that the signature cannot be verified. Nothing was installed"
   fetch SHA256SUMS.sig "$work/SHA256SUMS.sig"
-  who=$(ssh-keygen -Y find-principals -s "$work/SHA256SUMS.sig" -f "$signers" 2>/dev/null | sed -n 1p)
-  [ -n "$who" ] && ssh-keygen -Y verify -n scankit-release -f "$signers" -I "$who" -s "$work/SHA256SUMS.sig" <"$work/SHA256SUMS" >/dev/null 2>&1 ||
-    die "SHA256SUMS of $from is not signed by a key of $signers, or was changed since. Nothing was installed"
-  say "SHA256SUMS is signed by $who"
+  # One key may have several lines: of those for other purposes verify says no. An ssh-keygen before 8.2 knows no signatures.
+  signer=''
+  ssh-keygen -Y find-principals -s "$work/SHA256SUMS.sig" -f "$signers" >"$work/names" 2>"$work/why" || true
+  while IFS= read -r who; do
+    ssh-keygen -Y verify -n scankit-release -f "$signers" -I "$who" -s "$work/SHA256SUMS.sig" <"$work/SHA256SUMS" >/dev/null 2>>"$work/why" || continue
+    signer=$who
+    break
+  done <"$work/names"
+  [ -n "$signer" ] ||
+    die "SHA256SUMS of $from is not signed by a key of $signers, or was changed since (ssh-keygen: $(sed -n 1p "$work/why")). Nothing was installed"
+  say "SHA256SUMS is signed by $signer"
 }
 
 # choose: sets tarball and sum from SHA256SUMS. A name is taken only if it is one of ours: it becomes part of paths.
@@ -115,7 +122,13 @@ while [ $# -gt 0 ]; do
   case $1 in
     --from | --prefix | --version | --signers)
       [ $# -ge 2 ] || { usage >&2 && exit 2; }
-      case $1 in --from) from=$2 ;; --prefix) prefix=$2 ;; --version) version=$2 ;; --signers) signers=$2 ;; esac
+      case $1 in
+        --from) from=$2 ;;
+        --prefix) prefix=$2 ;;
+        --version) version=$2 ;;
+        # An empty variable must not turn the verification off.
+        --signers) [ -n "$2" ] || die "--signers needs the name of a file. Nothing was installed"; signers=$2 ;;
+      esac
       shift
       ;;
     -h | --help) usage && exit 0 ;;
@@ -130,7 +143,7 @@ if [ -z "$from" ]; then
     die "where is the release? Give its directory or URL: --from DIR|URL, or set SCANKIT_RELEASES"
 fi
 from=${from%/}
-[ -z "$signers" ] || [ -r "$signers" ] || die "--signers $signers: no such file. It has a line for each key: NAME namespaces=\"scankit-release\" KEY"
+[ -z "$signers" ] || [ -r "$signers" ] || die "--signers $signers cannot be read. It must have one line for each key: NAME namespaces=\"scankit-release\" KEY"
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 files='share/man/man1/scankit.1 share/bash-completion/completions/scankit share/zsh/site-functions/_scankit
 share/fish/vendor_completions.d/scankit.fish'

@@ -202,11 +202,14 @@ class Install(unittest.TestCase):
         self.refuses(self.install(self.release, *command, path=path), "SHA256SUMS.sig does not exist")
         self.signed(keys["publisher"])
         self.refuses(self.install(self.release, *command, path=self.tools()), "ssh-keygen is not installed", "Nothing was installed")
-        self.refuses(self.install(self.release, "--signers", str(self.work / "none"), path=path), "no such file")
+        self.refuses(self.install(self.release, "--signers", str(self.work / "none"), path=path), "cannot be read")
+        self.refuses(self.install(self.release, "--signers", "", path=path), "--signers needs", "Nothing was installed")
         for wrong in (lambda: self.signed(keys["stranger"]), lambda: self.signed(keys["publisher"], "file")):
             wrong()
             self.refuses(self.install(self.release, *command, path=path), "is not signed by a key of", "Nothing was installed")
         self.signed(keys["publisher"])
+        # The key's other line comes first, and is for something else.
+        signers.write_text('alice namespaces="git" ' + keys["publisher"].with_suffix(".pub").read_text() + signers.read_text())
         sums_of_all = (self.release / "SHA256SUMS").read_text()
         (self.release / "SHA256SUMS").write_text(sums_of_all + "0" * 64 + "  more\n")
         self.refuses(self.install(self.release, *command, path=path), "or was changed since")

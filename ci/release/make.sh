@@ -30,6 +30,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --arch | --build | --out | --builder | --sysroot | --sign)
       [ $# -ge 2 ] || { usage >&2 && exit 2; }
+      [ "$1" != --sign ] || [ -n "$2" ] || die "--sign needs a key"
       case $1 in --arch) archs+=("$2") ;; *) declare "${1#--}=$2" ;; esac
       shift
       ;;
@@ -42,6 +43,7 @@ done
 mkdir -p "$(dirname "$build")" "$out"
 build=$(cd "$(dirname "$build")" && pwd)/$(basename "$build") out=$(cd "$out" && pwd) own=$(uname -m)
 [ -z "$sign" ] || [ -r "$sign" ] || die "--sign $sign: no such file; ssh-keygen -t ed25519 -f $sign makes a key"
+[ -z "$sign" ] || command -v ssh-keygen >/dev/null || die "--sign needs ssh-keygen, which is not installed"
 [ -z "$sign" ] || sign=$(realpath "$sign")
 [ -z "$sysroot" ] || sysroot=$(cd "$sysroot" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -113,5 +115,6 @@ done
 mv "$work/SHA256SUMS" "$work/made/"
 [ -z "$sign" ] || ssh-keygen -q -Y sign -n scankit-release -f "$sign" "$work/made/SHA256SUMS" ||
   die "ssh-keygen did not sign SHA256SUMS with $sign"
+[ -n "$sign" ] || rm -f "$out/SHA256SUMS.sig"  # of an earlier list
 mv -f "$work/made"/* "$out/"
 cat "$out/SHA256SUMS"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An in-toto statement with SLSA provenance v1 of the files that one build made:  provenance.py DIR NAME --version V ...
 
-It covers the files in DIR that are for --arch or for every processor, as their names tell, and is written into DIR as NAME. It holds no times, so that two builds write the same bytes, and is
-signed as part of SHA256SUMS, with the publisher's key.
+It covers the files in DIR that are for --arch or for every processor, as their names tell, and is written into DIR as NAME.
+It has no times, so that two builds write the same bytes. `make.sh --sign` signs it as part of SHA256SUMS.
 """
 import argparse
 import hashlib

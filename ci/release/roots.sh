@@ -16,7 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 why=$(fx_inside_runs) || { echo "SKIPPED: $why" && exit 77; }
 # In a mount namespace of our own: what is mounted ends with us.
 [ "${ROOTS_INSIDE:-}" ] || exec env ROOTS_INSIDE=1 unshare --mount --propagation private bash "$0" "$@"
-[ -e "$1/SHA256SUMS" ] || { echo "SKIPPED: $1 has no release: ci/release/make.sh makes it" && exit 77; }
+[ -e "$1/SHA256SUMS" ] || { echo "SKIPPED: $1 has no release: ci/release/make.sh makes it, or release.arm64 after a build of this commit" && exit 77; }
 release=$(cd "$1" && pwd)
 mkdir -p "$2"
 work=$(cd "$2" && pwd)
@@ -56,15 +56,17 @@ enter_root() {
   rm -rf --one-file-system "$work/root" "$work/changes" "$work/spare"
   mkdir "$work/root" "$work/changes" "$work/spare" || return 1
   mount -t overlay -o "lowerdir=$from,upperdir=$work/changes,workdir=$work/spare" overlay "$work/root" && mkdir "$work/root/release" "$work/root/cache" &&
-    mount --bind "$work/cache" "$work/root/cache" && mount --bind "$release" "$work/root/release" || return 1
+    mount --bind "$work/cache" "$work/root/cache" && mount --bind "$release" "$work/root/release" &&
+    mount -o remount,ro,bind "$work/root/release" || return 1
   # NVRTC, since fix compiles device code where no GPU says which: its wheel for this processor is in the other roots.
   if [ "$1" = aarch64 ]; then
     fx_pip_of "$(fx_pip_python)" install -q --no-compile --no-deps --only-binary :all: --platform manylinux2014_aarch64 \
-      --target "$work"/root/env/lib/python3.*/site-packages pip nvidia-cuda-nvrtc==13.0.88 2>"$work/pip.txt" || cat "$work/pip.txt"
+      --target "$work"/root/env/lib/python3.*/site-packages pip nvidia-cuda-nvrtc==13.0.88 2>"$work/pip.txt" ||
+      { cat "$work/pip.txt" && why="pip could not fetch NVRTC" && return 1; }
   fi
 }
 
-# half_a_module: as a download leaves it that broke off.
+# half_a_module: as an interrupted download leaves it.
 half_a_module() { # NAME
   local site whole
   site=$(echo "$work"/root/env/lib/python3.*/site-packages)
@@ -73,16 +75,17 @@ half_a_module() { # NAME
 }
 
 what_is_inside() { # | libc | Python | torch |
-  local libc
+  local libc versions
   libc=$("$enter" "$work/root" getconf GNU_LIBC_VERSION 2>/dev/null) ||
     libc="musl $("$enter" "$work/root" /lib/ld-musl-x86_64.so.1 2>&1 | sed -n 's/^Version //p')"
-  printf '%s | %s |' "$libc" "$("$enter" "$work/root" "$python" -c '
+  versions=$("$enter" "$work/root" "$python" -c '
 import platform, importlib.util
 torch = "none"
 if importlib.util.find_spec("torch"):
     import torch
     torch = torch.__version__
-print(platform.python_version(), "|", torch)')"
+print(platform.python_version(), "|", torch)') || return 1
+  printf '%s | %s |' "$libc" "$versions"
 }
 
 for name in "${roots[@]}"; do
@@ -91,7 +94,8 @@ for name in "${roots[@]}"; do
     failures=$((failures + 1))
     continue
   fi
-  row="| $name | $(what_is_inside)"
+  inside=$(what_is_inside) || { echo "not run: $name: its Python or its torch does not start" && failures=$((failures + 1)) && continue; }
+  row="| $name | $inside"
   step 0 'scankit [0-9.]+ is installed' /bin/sh /release/install.sh --prefix /opt/scankit
   scankit=/opt/scankit/bin/scankit doctor=(doctor --python "$python") validate=(validate --python "$python" --quick)
   module=selective_scan_cuda

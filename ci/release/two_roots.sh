@@ -9,15 +9,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../fixtures.sh"
 # shellcheck source=ci/fixture_roots.sh
 . "$here/../fixture_roots.sh"
-rm -rf "${1:?}"
+why=$(fx_inside_runs) || { echo "SKIPPED: $why" && exit 77; }
+suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+base=$(fx_bare_root "$suite") || { echo "SKIPPED: debootstrap could not make a $suite" && exit 77; }
+rm -rf --one-file-system "${1:?}"
 mkdir -p "$1"
 work=$(cd "$1" && pwd)
 shift
 archs=("$@")
 [ $# -gt 0 ] || archs=(x86_64 aarch64)
-why=$(fx_inside_runs) || { echo "SKIPPED: $why" && exit 77; }
-suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-base=$(fx_bare_root "$suite") || { echo "SKIPPED: debootstrap could not make a $suite" && exit 77; }
 trap 'rm -rf "$work/root" "$work/sources"' EXIT
 fail() {
   printf 'FAILED: %s\n' "$*"
