@@ -227,7 +227,7 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
     judged = judge_name_alone(name, around);
   else if (is_of_a_fork(name))
     judged = lacks("fork_needed", "likely", {"package_releases_differ"});
-  else if (top == "torch" && is_removed_from_torch(name) && package == "torch")
+  else if (top == "torch" && is_removed_from_torch(name) && !is_young_part_of_torch(package))
     judged = lacks("torch_api_removed_in_source", "likely", {"package_releases_differ"});
   else if (top == "torch" && (came_with_newer_torch(name) || is_young_part_of_torch(package)))
     judged = lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});

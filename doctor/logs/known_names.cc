@@ -28,7 +28,8 @@ constexpr std::string_view kRemoved =
 constexpr std::string_view kRemovedFromPython =
     " imp asyncore asynchat smtpd cgi cgitb crypt pipes telnetlib audioop lib2to3 binhex "
     "imghdr sndhdr nntplib ";
-constexpr std::array<std::string_view, 20> kYoung{"torch.linalg",
+// Public packages: of private ones, as torch._inductor, names also go.
+constexpr std::array<std::string_view, 17> kYoung{"torch.linalg",
                                                   "torch.fft",
                                                   "torch.special",
                                                   "torch.func",
@@ -41,12 +42,9 @@ constexpr std::array<std::string_view, 20> kYoung{"torch.linalg",
                                                   "torch.distributed.device_mesh",
                                                   "torch.distributed.fsdp",
                                                   "torch.distributed.checkpoint",
-                                                  "torch.distributed._composable",
                                                   "torch.distributed.pipelining",
-                                                  "torch.nn.utils.parametri",
-                                                  "torch._dynamo",
-                                                  "torch._inductor",
-                                                  "torch._higher_order_ops",
+                                                  "torch.nn.utils.parametrize",
+                                                  "torch.nn.utils.parametrizations",
                                                   "torch.accelerator"};
 
 bool holds(std::string_view list, std::string_view name) {
@@ -59,7 +57,9 @@ bool came_with_newer_torch(std::string_view name) { return holds(kNewer, name); 
 bool is_removed_from_torch(std::string_view name) { return holds(kRemoved, name); }
 bool is_removed_from_python(std::string_view module) { return holds(kRemovedFromPython, module); }
 bool is_young_part_of_torch(std::string_view package) {
-  return std::ranges::any_of(kYoung, [&](std::string_view start) { return package.starts_with(start); });
+  return std::ranges::any_of(kYoung, [&](std::string_view one) {
+    return package.starts_with(one) && (package.size() == one.size() || package[one.size()] == '.');
+  });
 }
 
 }  // namespace scankit::logs

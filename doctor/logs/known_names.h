@@ -3,7 +3,7 @@
 #include <string_view>
 
 // Names that releases of torch and of Python gained or removed. A log shows only that one is missing; which of the
-// two happened says whether the installed release is too old or too new for who asks.
+// two happened says whether the installed release is too old or too new for the program.
 namespace scankit::logs {
 
 // Names that torch gained in a release from which projects then took them: without them torch is too old.
