@@ -35,15 +35,19 @@ CreateJson built_json(const SyncResult& synced) {
 
 void print_synced(const EnvSyncOptions& options, const SyncResult& synced) {
   const std::string& environment = synced.environment;
+  const bool matches = status_of(synced.record.proof) == kExitClean;
   if (synced.installed.empty() && synced.built.empty() && synced.removed.empty()) {
-    put_line(say("{} matches the lock already, and nothing was changed", environment));
+    put_line(matches ? say("{} matches the lock already, and nothing was changed", environment)
+                     : say("nothing was changed in {}: what differs from the lock was built from its archive",
+                           environment));
     return print_proof(synced.record.proof);
   }
   if (!synced.installed.empty()) put_line(say("install: {}", join(synced.installed)));
   if (!synced.built.empty()) put_line(say("build: {}", join(build_lines(synced))));
   if (!synced.removed.empty()) put_line(say("remove: {}", join(synced.removed)));
   if (options.dry_run) return put_line(say("Nothing was changed (--dry-run)."));
-  put_line(say("{} matches the lock now, in {:.1f} s", environment, synced.seconds));
+  put_line(matches ? say("{} matches the lock now, in {:.1f} s", environment, synced.seconds)
+                   : say("{} was changed, in {:.1f} s", environment, synced.seconds));
   print_proof(synced.record.proof);
   for (const Message& line : synced.notes) put_line(say("note: {}", line));
   put_line(say("undo: scankit restore --python {}", shell_quoted(synced.python)));

@@ -14,30 +14,33 @@ namespace {
 std::string major_of(const std::string& version) { return version.substr(0, version.find('.')); }
 
 // "causal-conv1d==1.6.1 (nvcc 13.0.88, sm_90)"
-std::string with_toolchain(const SourceBuild& build, const LockedToolchain& by) {
+std::string with_toolchain(const LockedDistribution& one) {
+  const LockedToolchain& by = one.build->toolchain;
   std::vector<std::string> words;
   if (!by.nvcc.empty()) words.push_back(fmt::format("nvcc {}", join(by.nvcc)));
   words.push_back(join(by.code));
-  return fmt::format("{}=={} ({})", build.name, build.version, join(words));
+  return fmt::format("{}=={} ({})", one.name, one.version, join(words));
 }
 
 // The builds with device code; a build without it needs no nvcc.
-std::vector<std::string> with_device_code(const EnvironmentLock& lock,
-                                          const std::vector<SourceBuild>& builds) {
-  std::vector<std::string> lines;
+std::vector<const LockedDistribution*> with_device_code(const EnvironmentLock& lock,
+                                                        const std::vector<SourceBuild>& builds) {
+  std::vector<const LockedDistribution*> found;
   for (const SourceBuild& build : builds)
     if (const LockedDistribution* one = find_locked(lock, build.name);
         one != nullptr && one->build && !one->build->toolchain.code.empty())
-      lines.push_back(with_toolchain(build, one->build->toolchain));
-  return lines;
+      found.push_back(one);
+  return found;
 }
 
 // conda's and pip's packages of nvcc come with the environment: what is here now is not what will build.
 bool brings_nvcc(const EnvironmentLock& lock) {
   return std::ranges::any_of(lock.conda_packages,
                              [](const CondaPackage& one) { return one.name.starts_with("cuda-nvcc"); }) ||
-         std::ranges::any_of(lock.distributions, [](const LockedDistribution& one) {
-           return one.name.starts_with("nvidia-cuda-nvcc");
+         std::ranges::any_of(lock.distributions, [&lock](const LockedDistribution& one) {
+           // Those of CUDA 11 and 12 have ptxas, but not nvcc.
+           return one.name == "nvidia-cuda-nvcc" &&
+                  (!lock.torch || major_of(one.version) == major_of(lock.torch->cuda));
          });
 }
 
@@ -61,16 +64,18 @@ void add_difference(std::vector<std::string>& lines, const char* what, const std
 
 Result<void> check_toolchain(const EnvironmentLock& lock, const std::vector<SourceBuild>& builds,
                              const Snapshot& here) {
-  const std::vector<std::string> needing = with_device_code(lock, builds);
+  const auto with_code = with_device_code(lock, builds);
   const bool known = here.toolkits.state == ProbeState::Present || here.toolkits.state == ProbeState::Absent;
-  if (needing.empty() || !known || brings_nvcc(lock)) return {};
-  const std::string cuda = lock.torch ? lock.torch->cuda : "";
+  if (with_code.empty() || !known || brings_nvcc(lock)) return {};
+  std::vector<std::string> needing;
+  for (const LockedDistribution* one : with_code) needing.push_back(with_toolchain(*one));
+  const std::string cuda = lock.torch && !lock.torch->cuda.empty()
+                               ? lock.torch->cuda
+                               : join(with_code.front()->build->toolchain.cuda);
   Message next = message(
-      "install the CUDA {} toolkit with nvcc, and set CUDA_HOME to its directory; or put the wheels next to "
-      "the "
-      "lock: where it was made, scankit env export requirements --out requirements.txt packs them into {}",
-      cuda.empty() ? join(find_locked(lock, builds.front().name)->build->toolchain.cuda) : cuda,
-      kWheelFolder);
+      "install the CUDA {} toolkit and set CUDA_HOME to its directory; or run scankit env export "
+      "requirements --out requirements.txt where the lock was made, and put {} next to the lock",
+      cuda, kWheelFolder);
   if (here.toolkits.value.empty())
     return Error{Errc::NotFound,
                  message_n(needing.size(),
@@ -83,8 +88,8 @@ Result<void> check_toolchain(const EnvironmentLock& lock, const std::vector<Sour
   std::vector<std::string> found;
   for (const Toolkit& one : here.toolkits.value) found.push_back(in_words(one));
   return Error{Errc::NotFound,
-               message("{} must be built again with an nvcc of CUDA {}, as torch {} is; found: {}",
-                       first_lines(needing), major_of(cuda), lock.torch->version, first_lines(found)),
+               message("no nvcc of CUDA {} was found, which torch {} needs to build {}; found: {}",
+                       major_of(cuda), lock.torch->version, first_lines(needing), first_lines(found)),
                std::move(next)};
 }
 

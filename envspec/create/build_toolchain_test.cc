@@ -40,9 +40,26 @@ TEST_F(BuildToolchain, ThatIsMissingIsNamedBeforeAnythingIsMade) {
       << none;
   EXPECT_NE(none.find("install the CUDA 13.0 toolkit"), std::string::npos) << none;
   const std::string older = refused({{"/usr/local/cuda-12.4", "", "12.4"}});
-  EXPECT_NE(older.find("an nvcc of CUDA 13, as torch 2.11.0+cu130 is; found: 12.4 (/usr/local/cuda-12.4)"),
-            std::string::npos)
+  EXPECT_NE(
+      older.find(
+          "no nvcc of CUDA 13 was found, which torch 2.11.0+cu130 needs to build scan==1.0 (nvcc 13.0.88, "
+          "sm_90); found: 12.4 (/usr/local/cuda-12.4)"),
+      std::string::npos)
       << older;
+}
+
+// A lock may have an archive that was never built: nothing is known of its toolchain, nor of torch.
+TEST_F(BuildToolchain, OfAnotherPackageSaysNothing) {
+  lock_.torch.reset();
+  lock_.distributions.insert(lock_.distributions.begin(),
+                             LockedDistribution{.name = "plain", .version = "2.0"});
+  const auto answer = check_toolchain(lock_, {{"plain", "2.0", {}, ""}, {"scan", "1.0", {}, ""}}, Snapshot{});
+  EXPECT_TRUE(answer) << "toolkits that nobody looked for";
+  Snapshot here;
+  here.toolkits.state = ProbeState::Absent;
+  const auto none = check_toolchain(lock_, {{"plain", "2.0", {}, ""}, {"scan", "1.0", {}, ""}}, here);
+  ASSERT_FALSE(none);
+  EXPECT_NE(english(none.error().hint).find("install the CUDA 13.0 toolkit"), std::string::npos);
 }
 
 TEST_F(BuildToolchain, ThatMayServeIsNoObstacle) {
@@ -53,6 +70,11 @@ TEST_F(BuildToolchain, ThatMayServeIsNoObstacle) {
   build().toolchain.code = {"sm_90"};
   lock_.conda_packages.push_back({.name = "cuda-nvcc"});
   EXPECT_EQ(refused({}), "") << "the environment brings its own";
+  lock_.conda_packages.clear();
+  lock_.distributions.push_back({.name = "nvidia-cuda-nvcc-cu12", .version = "12.9.86"});
+  EXPECT_NE(refused({}), "") << "a wheel with ptxas and without nvcc";
+  lock_.distributions.back() = {.name = "nvidia-cuda-nvcc", .version = "13.0.88"};
+  EXPECT_EQ(refused({}), "");
 }
 
 TEST_F(BuildToolchain, DifferencesAreThoseOfWhatIsKnown) {

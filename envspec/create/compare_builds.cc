@@ -73,7 +73,7 @@ ProofStep compare_one(const Subject& made, const SourceBuild& build, const Envir
     const LockedToolchain here =
         toolchain_of(*made.host, placed_libraries(*made.host, made.snapshot), *installed);
     const std::string other = toolchain_differences(*locked->build, here, made.snapshot.torch.value.version);
-    if (!other.empty()) step.detail = message("{}; built with another toolchain: {}", step.detail, other);
+    if (!other.empty()) step.detail = message("{}; built with: {}", step.detail, other);
   }
   return step;
 }

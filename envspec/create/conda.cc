@@ -3,6 +3,9 @@
 // cache apply, since it is their program that asks.
 #include "envspec/create/conda.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -135,18 +138,25 @@ std::string conda_python(const VersionRange& range) {
 
 namespace {
 
-// mamba 2 and micromamba keep a list of all environments as newer condas do, and no setting says otherwise. The line
-// with the directory of ours is taken out, nothing else.
+// mamba 2 and micromamba keep a list of all environments as newer condas do. The line with the directory of ours is
+// taken out of the user's own file, nothing else; of another owner (sudo with the user's HOME) it is left alone.
 void forget_environment(const std::string& environment) {
   const auto host = make_real_host();
-  const std::string file = path_join(host->env("HOME").value_or(""), ".conda/environments.txt");
+  const std::string home = host->env("HOME").value_or("");
+  if (!home.starts_with('/')) return;
+  const std::string listed = path_join(home, ".conda/environments.txt");
+  const std::string file = host->realpath(listed).value_or(listed);
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0 || info.st_uid != ::geteuid()) return;
   constexpr std::size_t kMost = 1u << 20;
   const auto text = host->read_file(file, kMost);
   const std::string line = environment + "\n";
   const auto at = text ? text->find(line) : std::string::npos;
   if (at == std::string::npos || (at != 0 && (*text)[at - 1] != '\n')) return;
-  (void)write_file_atomically(host->realpath(file).value_or(file),
-                              text->substr(0, at) + text->substr(at + line.size()));
+  const auto written =
+      write_file_atomically(file, text->substr(0, at) + text->substr(at + line.size()), info.st_mode & 07777);
+  if (!written)
+    report::progress_note(say("{} still lists {}: {}", file, environment, tr(written.error().message)));
 }
 
 // A new environment of these words. Settings of the user's may add packages to every new one; libmamba has

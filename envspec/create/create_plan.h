@@ -7,7 +7,7 @@
 #include "envspec/create/conda.h"
 #include "envspec/create/create.h"
 
-// The plan of `scankit env create`: all that can be refused is refused here, before anything is made.
+// The plan of `scankit env create`: what is known to be impossible is refused here, before anything is made.
 namespace scankit::envspec {
 
 // What is known before anything is made.

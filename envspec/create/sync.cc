@@ -14,7 +14,6 @@
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/report/progress.h"
-#include "envspec/create/sync_change.h"
 #include "envspec/export/export.h"
 #include "envspec/lock/install_metadata.h"
 
@@ -84,7 +83,8 @@ Result<void> check_environment(const Host& host, const Subject& subject, const E
 
 // The commands of one change: packages go before others come, whose files may have the same names.
 std::vector<installer::InstallerCommand> commands_of(const installer::Installer& installer,
-                                                     const Change& change, const std::string& requirements,
+                                                     const SyncChange& change,
+                                                     const std::string& requirements,
                                                      const SyncRequest& request,
                                                      const std::vector<std::string>& folders) {
   const bool uv = installer.kind == installer::Installer::Kind::Uv;
@@ -121,7 +121,7 @@ struct Work {
   const SyncRequest& request;
   const Subject& subject;
   const EnvironmentLock& lock;
-  const Change& change;
+  const SyncChange& change;
   const installer::Installer& installer;
   std::vector<installer::InstallerCommand> commands;
   InstallRequest building;  // of what is built again
@@ -247,7 +247,7 @@ std::vector<std::string> folders_of(const SyncRequest& request, const Host& host
   return folders;
 }
 
-SyncResult planned(const Python& python, const Change& change) {
+SyncResult planned(const Python& python, const SyncChange& change) {
   SyncResult result;
   result.environment = python.prefix;
   result.python = fix::interpreter_of(python);
@@ -278,7 +278,7 @@ Result<void> check_unused(const Host& host, const std::string& prefix, bool in_u
 }
 
 // One "NAME==VERSION --hash" line each, for all that is to be installed from a file.
-Result<void> write_requirements(const std::string& file, const Change& change) {
+Result<void> write_requirements(const std::string& file, const SyncChange& change) {
   std::string text;
   EnvironmentLock changed;
   for (const LockedDistribution* one : change.install) changed.distributions.push_back(*one);
@@ -287,7 +287,7 @@ Result<void> write_requirements(const std::string& file, const Change& change) {
 }
 
 // What can be refused, while nothing is changed.
-Result<void> check_changeable(const SyncRequest& request, const Subject& subject, const Change& change,
+Result<void> check_changeable(const SyncRequest& request, const Subject& subject, const SyncChange& change,
                               const installer::Installer& installer, const std::string& work) {
   const Host& host = *subject.host;
   const Python& python = subject.snapshot.python.value;
@@ -305,7 +305,7 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
   const Host& host = *subject.host;
   const Python& python = subject.snapshot.python.value;
   const std::vector<std::string> folders = folders_of(request, host);
-  SCANKIT_TRY(const Change change, change_of(subject, lock, folders, !request.offline.empty()));
+  SCANKIT_TRY(const SyncChange change, change_of(subject, lock, folders, !request.offline.empty()));
   SyncResult result = planned(python, change);
   const installer::Installer installer = installer::installer_of(host, subject.snapshot);
   result.installer = installer::name_of(installer.kind);
@@ -343,7 +343,7 @@ Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& sta
   SCANKIT_TRY(Subject subject, look_at_environment(request, lock));
   SCANKIT_CHECK(check_offline(*subject.host, request.offline));
   if (request.dry_run) {
-    SCANKIT_TRY(const Change change,
+    SCANKIT_TRY(const SyncChange change,
                 change_of(subject, lock, folders_of(request, *subject.host), !request.offline.empty()));
     return planned(subject.snapshot.python.value, change);
   }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/create/sync_change.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,6 +6,7 @@
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/probes/packages/distributions.h"
+#include "envspec/create/create.h"
 #include "envspec/lock/install_metadata.h"
 
 namespace scankit::envspec {
@@ -79,7 +78,7 @@ std::vector<SourceBuild> kept_builds(const EnvironmentLock& lock, const std::set
 }
 
 // pip, setuptools and the like stay: an installer may be what this environment is changed with.
-Result<void> add_removals(const Subject& subject, const EnvironmentLock& lock, Change& change) {
+Result<void> add_removals(const Subject& subject, const EnvironmentLock& lock, SyncChange& change) {
   std::set<std::string> seen;
   for (const Distribution& one : subject.snapshot.distributions.value) {
     const std::string name = normalized_name(one.name);
@@ -98,9 +97,9 @@ Result<void> add_removals(const Subject& subject, const EnvironmentLock& lock, C
 
 }  // namespace
 
-Result<Change> change_of(const Subject& subject, const EnvironmentLock& lock,
-                         const std::vector<std::string>& folders, bool offline) {
-  Change change;
+Result<SyncChange> change_of(const Subject& subject, const EnvironmentLock& lock,
+                             const std::vector<std::string>& folders, bool offline) {
+  SyncChange change;
   SCANKIT_TRY(const std::set<std::string> other_files, with_other_files(subject, lock));
   SCANKIT_CHECK(add_removals(subject, lock, change));
   change.kept = kept_builds(lock, built_before(subject, lock), folders);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/create/sync_change.h"
-
 #include <gtest/gtest.h>
+
+#include "envspec/create/create.h"
 
 namespace scankit::envspec {
 namespace {
 
 // An environment as files: "plain" 0.9 and "extra" 1.0 of Python alone, and what the tests add.
-class SyncChange : public testing::Test {
+class ChangeOfSync : public testing::Test {
  protected:
-  SyncChange() : work_(TemporaryDirectory::create("scankit-sync-change-test").value()) {
+  ChangeOfSync() : work_(TemporaryDirectory::create("scankit-sync-change-test").value()) {
     Python& python = subject_.snapshot.python.value;
     python.prefix = work_.path();
     python.sys_path = {PathEntry{.path = site()}};
@@ -62,10 +62,10 @@ class SyncChange : public testing::Test {
     record->proof = {{build_step("native"), "not_verified", "", 0}};
     put(path_join(work_.path(), kRecordFile), record_to_json(*record));
   }
-  Change change() const {
+  SyncChange change() const {
     auto found = change_of(subject_, lock_, {}, false);
     EXPECT_TRUE(found) << found.error().message;
-    return found ? *found : Change{};
+    return found ? *found : SyncChange{};
   }
 
   const TemporaryDirectory work_;
@@ -73,8 +73,8 @@ class SyncChange : public testing::Test {
   EnvironmentLock lock_;
 };
 
-TEST_F(SyncChange, InstallsBuildsAndRemoves) {
-  const Change found = change();
+TEST_F(ChangeOfSync, InstallsBuildsAndRemoves) {
+  const SyncChange found = change();
   ASSERT_EQ(found.install.size(), 1U);
   EXPECT_EQ(found.install[0]->name, "plain");
   ASSERT_EQ(found.build.size(), 1U);
@@ -84,7 +84,7 @@ TEST_F(SyncChange, InstallsBuildsAndRemoves) {
   EXPECT_TRUE(found.kept.empty());
 }
 
-TEST_F(SyncChange, RefusesWhatHasNeitherWheelNorArchive) {
+TEST_F(ChangeOfSync, RefusesWhatHasNeitherWheelNorArchive) {
   lock_.distributions[0].build->sdist->url.clear();
   const auto found = change_of(subject_, lock_, {}, false);
   ASSERT_FALSE(found);
@@ -93,11 +93,11 @@ TEST_F(SyncChange, RefusesWhatHasNeitherWheelNorArchive) {
       << english(found.error().message);
 }
 
-TEST_F(SyncChange, KeepsWhatWasBuiltForThisLock) {
+TEST_F(ChangeOfSync, KeepsWhatWasBuiltForThisLock) {
   add("native", "1.0", {{"native/__init__.py", ""}, {"native/_c.so", "built here"}});
   ASSERT_EQ(change().build.size(), 1U) << "nobody knows who made these files";
   record_native();
-  Change found = change();
+  SyncChange found = change();
   EXPECT_TRUE(found.build.empty());
   ASSERT_EQ(found.kept.size(), 1U);
   EXPECT_EQ(found.kept[0].name, "native");
@@ -107,7 +107,7 @@ TEST_F(SyncChange, KeepsWhatWasBuiltForThisLock) {
   EXPECT_EQ(found.build.size(), 1U);
 }
 
-TEST_F(SyncChange, BuildsAgainForAnotherLock) {
+TEST_F(ChangeOfSync, BuildsAgainForAnotherLock) {
   add("native", "1.0", {{"native/__init__.py", ""}, {"native/_c.so", "built here"}});
   record_native();
   lock_.torch = LockedTorch{.version = "2.11.0"};

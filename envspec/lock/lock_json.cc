@@ -39,9 +39,11 @@ static void take_unless_null(const Json& json, const char* key, std::optional<Pa
 
 // Added in schema 1.1.
 static void to_json(Json& json, const LockedBuild& one) {
+  Json toolchain = one.toolchain;
+  if (one.toolchain.nvcc.empty()) toolchain.erase("nvcc");  // locks of older scankits keep their hash
   json = Json{{"sdist", or_null(one.sdist)},       {"sdist_from", one.sdist_from},
               {"why_no_sdist", one.why_no_sdist},  {"wheel", or_null(one.wheel)},
-              {"why_no_wheel", one.why_no_wheel},  {"toolchain", one.toolchain},
+              {"why_no_wheel", one.why_no_wheel},  {"toolchain", std::move(toolchain)},
               {"recorded", or_null(one.recorded)}, {"files", one.files}};
 }
 static void from_json(const Json& json, LockedBuild& one) {

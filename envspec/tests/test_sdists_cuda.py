@@ -78,7 +78,7 @@ def test_another_nvcc(project, work, monkeypatch):
     result = create("new", "--json")
     assert result.status == 4, result
     [step] = [one for one in result.json["proof"] if one["what"] == "build device"]
-    assert f"built with another toolchain: nvcc {nvcc_version()} -> {other_patch()}" in step["detail"], step
+    assert f"built with: nvcc {nvcc_version()} -> {other_patch()}" in step["detail"], step
 
 
 def other_patch():
