@@ -63,6 +63,9 @@ TEST(Plan, ARepairInstallsNoOtherReleaseThanTheUserNames) {
   EXPECT_EQ(requirements(InstallModelPackage{"mamba-ssm"}, "mamba-ssm==2.3.1"), Names{"mamba-ssm==2.3.1"});
   EXPECT_EQ(requirements(InstallPackages{{"triton==3.6.0"}}, "mamba-ssm==2.3.1"),
             (Names{"triton==3.6.0", "mamba-ssm==2.3.1"}));
+  // What else the repair installs is still wanted.
+  EXPECT_EQ(requirements(InstallPackages{{"triton==3.6.0", "mamba-ssm>=2.3"}}, "mamba-ssm==2.3.1"),
+            (Names{"triton==3.6.0", "mamba-ssm==2.3.1"}));
 }
 
 // The file that works today goes with the release that brought it, or takes that release's arguments.

@@ -168,35 +168,33 @@ void add_step(const PlanInput& input, RepairStep step, FixPlan& plan) {
   plan.steps.push_back(std::move(step));
 }
 
-}  // namespace
-
-namespace {
-
-// Whether the repair would install a package of which the user has named the release: one after the other would be
-// installed, and the first for nothing. If the fault is still there then, the doctor says so after the fix.
-bool is_of_wanted_release(const PlanRequest& request, const Finding& finding) {
-  if (finding.fixes.empty()) return false;
-  const auto* packages = std::get_if<InstallPackages>(&finding.fixes.front());
-  const auto* model = std::get_if<InstallModelPackage>(&finding.fixes.front());
-  std::vector<std::string> repaired =
-      packages != nullptr ? packages->requirements : std::vector<std::string>{};
-  if (model != nullptr) repaired.push_back(model->distribution);
-  return std::ranges::any_of(request.packages, [&](const std::string& wanted) {
-    return is_pinned(wanted) && std::ranges::any_of(repaired, [&](const std::string& requirement) {
-             return installer::required_name(requirement) == installer::required_name(wanted);
-           });
-  });
+// The repair less the packages of which the user has named the release: one after the other would be installed, and
+// the first for nothing. If the fault is still there then, the doctor says so after the fix. Empty: nothing is left.
+std::optional<Fix> without_wanted(const PlanRequest& request, Fix fix) {
+  const auto is_wanted = [&](const std::string& requirement) {
+    return std::ranges::any_of(request.packages, [&](const std::string& wanted) {
+      return is_pinned(wanted) && installer::required_name(requirement) == installer::required_name(wanted);
+    });
+  };
+  if (auto* packages = std::get_if<InstallPackages>(&fix)) {
+    if (std::erase_if(packages->requirements, is_wanted) > 0 && packages->requirements.empty()) return {};
+  } else if (const auto* model = std::get_if<InstallModelPackage>(&fix)) {
+    if (is_wanted(model->distribution)) return {};
+  }
+  return fix;
 }
 
 }  // namespace
 
 void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& plan) {
-  if (is_of_wanted_release(input.request, finding)) return;
   std::vector<std::string> instead;
   const std::string summary = tr(finding.summary);
   const bool named = summary.find(finding.subject) != std::string::npos;
   const std::string what = named ? summary : say("{}: {}", finding.subject, summary);
-  for (const Fix& fix : preferred(input.report.snapshot, finding)) {
+  for (const Fix& given : preferred(input.report.snapshot, finding)) {
+    const std::optional<Fix> left = without_wanted(input.request, given);
+    if (!left) return;
+    const Fix& fix = *left;
     auto step = step_of(input, fix, finding);
     if (step) {
       add_step(input, {what, std::string(info(finding.cause).slug), finding.module, std::move(*step)}, plan);

@@ -169,9 +169,10 @@ CheckResult libcuda_usable(const Snapshot& snapshot) {
             ? message("because of LD_LIBRARY_PATH the loader uses {}, a stub for the linker: it loads, but "
                       "every CUDA call fails",
                       driver.libcuda)
-            : message("the loader finds {} where the driver's libcuda should be, a stub for the linker: it "
-                      "loads, but every CUDA call fails",
-                      driver.libcuda),
+            : message(
+                  "the loader finds {}, a stub for the linker, instead of the driver's libcuda: it loads, "
+                  "but every CUDA call fails",
+                  driver.libcuda),
         {"/driver/value/libcuda", driver.libcuda},
         variable
             ? Fix{SetEnvironment{"LD_LIBRARY_PATH", rest}}

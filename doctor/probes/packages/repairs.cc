@@ -159,9 +159,8 @@ EnvironmentRepair repair_of_conda(const Host& host, const std::string& folder) {
     return {message("install a Python in this conda environment"),
             shell_line({conda, "install", "-p", folder, "--force-reinstall", "python"})};
   if (!conda.empty())
-    return {message("make this conda environment again, since {} installs nothing into one without a Python, "
-                    "or choose "
-                    "another Python with --python",
+    return {message("{} cannot install into an environment without Python: recreate the environment, or "
+                    "choose another Python with --python",
                     path_basename(conda)),
             ""};
   return {message("install a Python in this conda environment, or choose another Python with --python"), ""};
