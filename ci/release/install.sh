@@ -45,16 +45,20 @@ fetch() {
 verify_signature() {
   command -v ssh-keygen >/dev/null 2>&1 || die "ssh-keygen is not installed, so that the signature cannot be verified. Nothing was installed"
   fetch SHA256SUMS.sig "$work/SHA256SUMS.sig"
-  # One key may have several lines: of those for other purposes verify says no. An ssh-keygen before 8.2 knows no signatures.
+  # Line by line: of a key that has several, find-principals names the first alone, whatever that line allows. An ssh-keygen
+  # before 8.2 knows no signatures.
   signer=''
-  ssh-keygen -Y find-principals -s "$work/SHA256SUMS.sig" -f "$signers" >"$work/names" 2>"$work/why" || true
-  while IFS= read -r who; do
-    ssh-keygen -Y verify -n scankit-release -f "$signers" -I "$who" -s "$work/SHA256SUMS.sig" <"$work/SHA256SUMS" >/dev/null 2>>"$work/why" || continue
+  printf 'it has no line with a key' >"$work/why"
+  while [ -z "$signer" ] && { IFS= read -r line || [ -n "$line" ]; }; do
+    case $line in '' | '#'*) continue ;; esac
+    printf '%s\n' "$line" >"$work/signers"
+    ssh-keygen -Y find-principals -s "$work/SHA256SUMS.sig" -f "$work/signers" >"$work/names" 2>"$work/why" || continue
+    IFS= read -r who <"$work/names" || continue
+    ssh-keygen -Y verify -n scankit-release -f "$work/signers" -I "$who" -s "$work/SHA256SUMS.sig" <"$work/SHA256SUMS" >/dev/null 2>"$work/why" || continue
     signer=$who
-    break
-  done <"$work/names"
+  done <"$signers"
   [ -n "$signer" ] ||
-    die "SHA256SUMS of $from is not signed by a key of $signers, or was changed since (ssh-keygen: $(sed -n 1p "$work/why")). Nothing was installed"
+    die "SHA256SUMS of $from is not signed by a key of $signers, or was changed since (ssh-keygen: $(cat "$work/why")). Nothing was installed"
   say "SHA256SUMS is signed by $signer"
 }
 
