@@ -14,6 +14,7 @@
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/report/progress.h"
+#include "envspec/create/create.h"
 #include "envspec/export/export.h"
 #include "envspec/lock/install_metadata.h"
 
