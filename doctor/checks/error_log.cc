@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
+#include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/known_packages.h"
 
@@ -26,9 +28,22 @@ Message our_module_serves(const LogHit& hit, Cause cause) {
       hit.module, hit.module);
 }
 
+bool isolated(Cause cause) {
+  return cause == Cause::TorchMissingAtBuild || cause == Cause::BuildIsolationWrongTorch ||
+         cause == Cause::NvccPresentButIsolated;
+}
+
+// What the user ran, as a build that sees the torch of the environment. "" where that has none.
+std::string build_again(const Snapshot& snapshot) {
+  const bool sees_torch =
+      snapshot.command && snapshot.torch.present() && !snapshot.torch.value.version.empty();
+  return sees_torch ? without_isolation(snapshot.command->words) : "";
+}
+
 // Without the facts of a machine, commands are part of the sentences and no fix of their own: a log does not
 // say for which Python they would be.
-std::vector<Fix> log_fixes(const LogHit& hit, Cause cause, bool has_python) {
+std::vector<Fix> log_fixes(const Snapshot& snapshot, const LogHit& hit, Cause cause) {
+  const bool has_python = snapshot.python.present();
   std::vector<Fix> fixes;
   if (const Message ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
   const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
@@ -38,6 +53,8 @@ std::vector<Fix> log_fixes(const LogHit& hit, Cause cause, bool has_python) {
     fixes.emplace_back(InstallModelPackage{normalized_name(package)});
   } else if (cause == Cause::MissingPythonDependency && has_python && known) {
     fixes.emplace_back(InstallPackages{{*known}});
+  } else if (const std::string again = isolated(cause) ? build_again(snapshot) : ""; !again.empty()) {
+    fixes.push_back(shell_advice(table_text(info(cause).next_step), again));
   } else if (cause == Cause::PackageNotInstalled) {
     fixes.emplace_back(Advice{message("install it: scankit fix --package {}", normalized_name(package))});
   } else if (cause == Cause::MissingPythonDependency) {
@@ -64,7 +81,7 @@ Finding log_finding(const Snapshot& snapshot, const Log& log, std::size_t i, Cau
   for (std::size_t fact = 0; fact < hit.facts.size(); ++fact)
     finding.evidence.push_back({at + "facts/" + std::to_string(fact) + "/value", hit.facts[fact].value});
   if (!hit.settles.empty()) finding.fixes.push_back(Advice{message("to be sure, check {}", hit.settles)});
-  for (Fix& fix : log_fixes(hit, cause, snapshot.python.present())) finding.fixes.push_back(std::move(fix));
+  for (Fix& fix : log_fixes(snapshot, hit, cause)) finding.fixes.push_back(std::move(fix));
   return finding;
 }
 
@@ -138,15 +155,19 @@ void join_log(Report& report) {
     }
     return nullptr;
   };
+  std::map<Finding*, std::vector<std::string>> confirmed;  // by which lines
   std::erase_if(from_log->findings, [&](const Finding& finding) {
     Finding* other = partner(finding);
     if (other == nullptr) return false;
     other->evidence.insert(other->evidence.end(), finding.evidence.begin(), finding.evidence.end());
     if (finding.severity() == Severity::Error) other->circumstances.push_back(Circumstance::ConfirmedByLog);
-    other->summary =
-        clauses_of({other->summary, message("confirmed by line {} of the log", line_of(finding))});
+    confirmed[other].push_back(line_of(finding));
     return true;
   });
+  for (const auto& [finding, lines] : confirmed)
+    finding->summary =
+        clauses_of({finding->summary, message_n(lines.size(), "confirmed by line {} of the log",
+                                                "confirmed by lines {} of the log", join(lines))});
 }
 
 }  // namespace scankit::checks

@@ -27,6 +27,20 @@ std::string export_line(const std::string& name, const std::string& value) {
   return join({"export", name + "=" + shell_quoted(value)}, " ");
 }
 
+std::string without_isolation(const std::vector<std::string>& words) {
+  const auto install = std::ranges::find(words, "install");
+  const bool by_pip =
+      std::any_of(words.begin(), install, [](const std::string& word) {  // pip, pip3.11, no pipx
+        const std::string name = path_basename(word);
+        return name.starts_with("pip") && name.find_first_not_of("0123456789.", 3) == std::string::npos;
+      });
+  if (!by_pip || install == words.end()) return "";
+  if (std::ranges::find(words, "--no-build-isolation") != words.end()) return "";
+  const std::vector<std::string> begin(words.begin(), install + 1);
+  return shell_line(begin) + " setuptools wheel packaging ninja && " + shell_line(begin) +
+         " --no-build-isolation " + shell_line({install + 1, words.end()});
+}
+
 std::string edit_command(const SourceTree& tree, const SourceFact& fact, const std::string& pattern,
                          const std::string& replacement) {
   const std::string line = fact.line == 0 ? "" : std::to_string(fact.line);

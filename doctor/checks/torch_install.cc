@@ -100,11 +100,25 @@ Finding sources_alone(const Snapshot& snapshot, const Torch& torch) {
   return finding;
 }
 
-Message listed(const std::vector<TorchNeed>& needs) {
+// Each library once, however many of torch's own need it: "libcudart.so.13, libcudnn.so.9".
+std::vector<Message> libraries_in_words(const std::vector<TorchNeed>& needs) {
+  std::vector<Message> names;
+  for (const TorchNeed& need : needs) {
+    const Message name = need.version.empty() ? Message(need.soname)
+                                              : message("{} with version {}", need.soname, need.version);
+    const Message whole = need.why.empty() ? name : message("{} ({})", name, need.why);
+    if (std::ranges::find(names, whole) == names.end()) names.push_back(whole);
+  }
+  return names;
+}
+
+Message cannot_load(const Torch& torch) {
+  const std::vector<Message> names = libraries_in_words(torch.missing_libraries);
   Message all;
-  for (const TorchNeed& need : needs)
-    all = all.empty() ? in_words(need) : message("{}, {}", all, in_words(need));
-  return all;
+  for (const Message& name : names) all = all.empty() ? name : message("{}, {}", all, name);
+  return message_n(names.size(), "torch {} cannot load: {}, which {} needs and the loader does not find",
+                   "torch {} cannot load: {}, none of which the loader finds; the first is needed by {}",
+                   torch.version, all, torch.missing_libraries.front().needed_by);
 }
 
 // The probe lists what the loader must find to load torch's own libraries. Libraries that torch opens
@@ -120,9 +134,7 @@ CheckResult torch_complete(const Snapshot& snapshot) {
     finding = {.cause = Cause::TorchIncomplete,
                .subject = torch.location,
                .module = "torch",
-               .summary = message_n(n, "torch {} cannot load: {}, which the loader does not find",
-                                    "torch {} cannot load: {}, none of which the loader finds", torch.version,
-                                    listed(torch.missing_libraries)),
+               .summary = cannot_load(torch),
                .fixes = {bring_libraries(torch)}};
   }
   for (std::size_t i = 0; i < torch.missing_libraries.size(); ++i)
