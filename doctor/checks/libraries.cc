@@ -52,9 +52,11 @@ extern const Check kLibstdcxxNewEnough{.id = "libstdcxx-new-enough",
 
 namespace {
 
-Message cpu_build(const Snapshot& snapshot) {
+Message no_cuda_libraries(const Snapshot& snapshot) {
   const Torch& torch = snapshot.torch.value;
-  return torch.cuda.empty() && torch.nvidia_wheels.empty() ? message("this torch is a CPU build") : "";
+  if (!torch.nvidia_wheels.empty()) return "";
+  if (torch.cuda.empty()) return message("this torch is a CPU build");
+  return torch.missing_libraries.empty() ? "" : message("libraries that torch needs are missing");
 }
 
 // kLibraryPathHarmless reports these.
@@ -147,7 +149,7 @@ extern const Check kCudaWheelsMatch{
     .question = "Do the installed CUDA libraries provide every symbol torch needs?",
     .needs = kTorch,
     .confirmed_by_import = true,
-    .not_applicable = cpu_build,
+    .not_applicable = no_cuda_libraries,
     .run = cuda_wheels_match};
 
 namespace {

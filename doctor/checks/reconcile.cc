@@ -216,6 +216,19 @@ void weigh_packages(Report& report) {
       add_unexplained(report, *seen);
 }
 
+// An import that failed is not answered with "yes" where another check's finding says why it failed.
+void refer_to_explanations(Report& report, const std::vector<std::string>& modules) {
+  std::vector<std::string> failed;
+  for (const std::string& module : modules)
+    if (const Observation* seen = deciding_import(report.snapshot, module);
+        seen != nullptr && seen->outcome != "ok" && explained(report, module))
+      failed.push_back(module);
+  Outcome* outcome = outcome_of(report, "import-observed");
+  if (failed.empty() || outcome == nullptr || outcome->state != CheckState::Passed) return;
+  outcome->state = CheckState::NotApplicable;
+  outcome->why = message("a finding explains why this does not import: {}", join(failed));
+}
+
 // Unread facts about files cannot hide an import error once torch and every module were
 // observed to import.
 void settle_unknowns(Report& report) {
@@ -258,6 +271,7 @@ void reconcile(Report& report) {
     add_unexplained(report, *seen);
   }
   weigh_packages(report);
+  refer_to_explanations(report, modules);
   settle_parts(report);
   settle_unknowns(report);
 }
