@@ -106,7 +106,8 @@ void name_modules(Log& log) {
 std::vector<std::string> modules_of_error(const Log& log) {
   const LogHit* root = root_hit(log);
   if (root == nullptr || root->module.empty()) return {};
-  const bool named = !run::module_of_file(root->file).empty() || root->cause == "package_not_installed";
+  const bool named = !run::module_of_file(root->file).empty() || root->cause == "package_not_installed" ||
+                     root->cause == "module_not_built";
   return named ? std::vector{root->module} : std::vector<std::string>();
 }
 

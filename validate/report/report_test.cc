@@ -63,6 +63,18 @@ TEST(ValidateReport, TheVerdictSaysWhatFailed) {
   EXPECT_EQ(verdict_line(v), "INCONCLUSIVE: m was not validated to the end (quick, 8.2 s)");
 }
 
+TEST(ValidateReport, WhatDoesNotImportNamesTheCommandThatSaysWhy) {
+  Validation v;
+  v.module = "m", v.python = "/my v/bin/python", v.blocked = "torch cannot be imported: gone";
+  const std::string hint = "to find out why: scankit doctor --python '/my v/bin/python'\n";
+  EXPECT_EQ(text_report(v, {}).find(hint), std::string::npos);
+  v.torch_fails = true;
+  EXPECT_NE(text_report(v, {}).find(hint), std::string::npos);
+  v.torch_fails = false;
+  v.module_problem = ModuleProblem::ImportFailed;
+  EXPECT_NE(text_report(v, {}).find(hint), std::string::npos);
+}
+
 TEST(ValidateReport, JsonHoldsEveryCaseAndNoNumberThatJsonLacks) {
   const auto json = nlohmann::json::parse(json_report(failed_run()));
   EXPECT_EQ(json["verdict"], "failed");

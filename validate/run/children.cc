@@ -279,7 +279,7 @@ void drop_absent_devices(const Session& session, Series& series) {
   Validation& seen = series.seen;
   const auto dropped =
       std::erase_if(series.tasks, [&](const Task& task) { return is_absent(task.device, seen); });
-  if (dropped == 0 || !seen.gpu_problem.empty()) return;
+  if (dropped == 0 || !seen.gpu_problem.empty() || !seen.blocked.empty()) return;
   if (session.request.require_cuda)
     seen.blocked = say("torch finds no CUDA device");
   else
