@@ -36,9 +36,11 @@ std::string without_isolation(const std::vector<std::string>& words) {
       });
   if (!by_pip || install == words.end()) return "";
   if (std::ranges::find(words, "--no-build-isolation") != words.end()) return "";
-  const std::vector<std::string> begin(words.begin(), install + 1);
-  return shell_line(begin) + " setuptools wheel packaging ninja && " + shell_line(begin) +
-         " --no-build-isolation " + shell_line({install + 1, words.end()});
+  std::vector<std::string> tools(words.begin(), install + 1), again = tools;
+  tools.insert(tools.end(), {"setuptools", "wheel", "packaging", "ninja"});
+  again.emplace_back("--no-build-isolation");
+  again.insert(again.end(), install + 1, words.end());
+  return join({shell_line(tools), shell_line(again)}, " && ");
 }
 
 std::string edit_command(const SourceTree& tree, const SourceFact& fact, const std::string& pattern,
