@@ -34,7 +34,7 @@ struct LogRule {
   std::string cause;  // slug; "" with `classify`, or for an error that is no fault of the installation
   std::string
       classify;  // "symbol", "library", "module", "wheel", "version", "header", "xformers": what the captures decide
-  std::string role;     // "fatal", "clue", "warning", "last", "wrapper", "boundary"
+  std::string role;     // "fatal", "symptom", "clue", "warning", "last", "wrapper", "boundary"
   std::string sure;     // "certain", "likely", "possible"
   std::string pattern;  // RE2 syntax, matched anywhere in the line; named groups become facts
   std::string after;    // RE2 syntax: this line or one of those just before must match

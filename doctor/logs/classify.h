@@ -33,6 +33,7 @@ struct Surroundings {
   bool importing_torch = false;  // the innermost frame is torch's own __init__
   std::string caller;            // the file of the innermost frame that is not of torch's modules
   bool frames = false;           // there are frames of a traceback before the error
+  std::string python;  // "3.11" of the last path before the error that contains ".../python3.11/..."
 };
 
 Judged judge_symbol(const Captures& captures);

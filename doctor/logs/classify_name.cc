@@ -27,6 +27,11 @@ bool is_built_by_a_project(std::string_view last) {
                               "awq_inference_engine",
                               "pointops",
                               "libnatten",
+                              "_mask",
+                              "gpu_nms",
+                              "cpu_nms",
+                              "cython_nms",
+                              "cython_bbox",
                               "fused_weight_gradient_mlp_cuda",
                               "pointgroup_ops",
                               "core_cc",
@@ -66,6 +71,11 @@ bool is_private_module(std::string_view name) {
                                  "_hashlib", "_posixshmem", "_distutils_hack", "__"});
 }
 
+// The innermost frame is a file of an installed package, and nothing is being built.
+bool is_called_by_a_package(const Surroundings& around) {
+  return !around.building && around.caller.find("-packages/") != std::string::npos;
+}
+
 bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
 
 // Packages of Python itself, of which names were removed over the years: a package that still uses one is older
@@ -77,6 +87,17 @@ bool is_of_python(std::string_view top) {
                               "base64",      "xml",       "dataclasses",  "functools", "pipes",
                               "formatter",   "parser",    "binascii",     "logging"};
   return std::ranges::find(kNames, top) != kNames.end();
+}
+
+// What Python has on Unix only.
+bool is_of_unix(std::string_view module, std::string_view name) {
+  if (name.empty())
+    return module == "fcntl" || module == "termios" || module == "resource" || module == "pwd" ||
+           module == "grp";
+  return (module == "signal" &&
+          starts_with_any(name, {"SIGALRM", "SIGKILL", "SIGHUP", "SIGUSR", "SIGCHLD", "pthread_"})) ||
+         (module == "os" && starts_with_any(name, {"fork", "uname", "getuid", "geteuid", "getgid", "setsid",
+                                                   "killpg", "getpgid", "mkfifo", "sysconf", "wait4"}));
 }
 
 // Names that only the forks of mamba_ssm have, which Vim, LocalMamba and their descendants contain.
@@ -149,6 +170,9 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged =
         verdict("package_not_installed", "certain", message("the Python package {} is not installed", name),
                 message("which Python ran: sys.executable"));
+  else if (is_of_unix(name, ""))
+    judged = verdict("windows", "likely", message("{} is a part of Python on Unix only", name),
+                     message("the system on which the program runs"));
   else if (is_removed_from_python(name))
     judged = verdict("package_releases_differ", "likely",
                      message("this Python no longer has {}: the package that imports it is older", name),
@@ -176,7 +200,7 @@ Judged judge_name_alone(const std::string& name, const Surroundings& around) {
   if (is_of_a_fork(name))
     return verdict("fork_needed", "likely", message("no installed package has {}", name),
                    message("the directory of mamba in the repository"), {"package_releases_differ"});
-  if (name.starts_with("flash_attn_") || around.caller.find("-packages/") != std::string::npos)
+  if (name.starts_with("flash_attn_") || is_called_by_a_package(around))
     return verdict("package_releases_differ", "possible",
                    message("an installed package has no {}, which another one imports", name),
                    message("the releases of both packages"));
@@ -229,8 +253,16 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
     judged = lacks("fork_needed", "likely", {"package_releases_differ"});
   else if (top == "torch" && is_removed_from_torch(name) && !is_young_part_of_torch(package))
     judged = lacks("torch_api_removed_in_source", "likely", {"package_releases_differ"});
+  // An installed package is not sources that could be built for this torch: another release of it is needed.
   else if (top == "torch" && (came_with_newer_torch(name) || is_young_part_of_torch(package)))
-    judged = lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});
+    judged = is_called_by_a_package(around)
+                 ? lacks("package_releases_differ", "likely", {"torch_too_old_for_sources"})
+                 : lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});
+  else if (is_of_unix(package, name))
+    judged = verdict("windows", "likely", message("{}.{} is a part of Python on Unix only", package, name),
+                     message("the system on which the program runs"));
+  else if (package == "os" || package == "signal")
+    judged = verdict("", "certain", message("Python's {} has no {}", package, name));
   else if (is_of_a_program(top) && !installed)
     judged = verdict("", "certain", message("the program's own {} has no {}", package, name));
   else

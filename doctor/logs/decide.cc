@@ -71,7 +71,8 @@ int weight(const LogHit& hit) {
 // The index of the error that ended the program, or kNone. The last traceback decides, and within a chain
 // of tracebacks the first exception, which caused the others. Without a traceback (compilers, loaders,
 // the shell) the first error of the last attempt counts, because the others follow from it. A likely
-// cause wins over a guess, and a fault of the installation over any other error.
+// cause wins over a guess, a fault of the installation over any other error, and what made an import fail over the
+// errors of the program that went on without it.
 std::size_t root_of(const std::vector<Seen>& errors) {
   if (errors.empty()) return kNone;
   const Seen& last = errors.back();
@@ -85,6 +86,9 @@ std::size_t root_of(const std::vector<Seen>& errors) {
   if (weight(errors[best].hit) < 2)
     for (std::size_t i = errors.size(); i-- > 0;)
       if (errors[i].attempt == last.attempt && weight(errors[i].hit) == 2) return i;
+  if (errors[best].symptom)
+    for (std::size_t i = best; i-- > 0;)
+      if (errors[i].attempt == last.attempt && !errors[i].symptom && weight(errors[i].hit) == 2) return i;
   return best;
 }
 

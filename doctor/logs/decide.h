@@ -34,6 +34,7 @@ class Tracebacks {
 struct Seen {
   LogHit hit;
   std::uint64_t chain = 0, attempt = 0;  // attempt: counts the commands that the log shows
+  bool symptom = false;                  // it follows from an import that failed before, perhaps unseen
 };
 // Everything about a log that the decision needs. Its size does not grow with the log.
 struct LogState {

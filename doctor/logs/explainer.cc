@@ -27,6 +27,9 @@ constexpr std::size_t kErrors = 64;
 constexpr std::size_t kUnexplained = 8;
 constexpr std::size_t kPrompts = 64;  // different ones
 constexpr std::size_t kShown = 1000;  // characters of a line that are kept
+// A terminal, or uv's box, wraps a message; what is shorter was not wrapped. One of three lines is common.
+constexpr std::size_t kWrapped = 50;
+constexpr int kContinuations = 2;
 
 // Puts the captures into a text of the rules: "{NAME}" becomes its value. A value is not searched
 // for names again.
@@ -41,6 +44,8 @@ Message filled(const std::string& text, const Captures& captures) {
   return text.empty() ? Message() : Message(text, "", 0, std::move(values));
 }
 
+bool is_error(const knowledge::LogRule& rule) { return rule.role == "fatal" || rule.role == "symptom"; }
+
 }  // namespace
 
 // Takes the log line by line. Each line is matched once, against all rules together.
@@ -54,6 +59,12 @@ struct Explainer::State {
   std::uint64_t attempt = 0;
   std::uint64_t bytes = 0;
   std::deque<LogLine> unexplained;
+  // An error that no rule knows, and that may continue in the next line.
+  struct {
+    LogLine shown;
+    std::string plain;
+    int continuations = 0;  // lines that it may still take
+  } open;
   std::set<std::string> prompts;
   NamesOfLog torch_names;
 
@@ -80,18 +91,51 @@ struct Explainer::State {
         seen.failed = explained = true;
         continue;
       }
-      if ((rule.role == "fatal" || rule.role == "warning") && explained) continue;
+      if ((is_error(rule) || rule.role == "warning") && explained) continue;
       note(rule, index, line, text);
       explained = true;
     }
-    // Remember error-like lines that no rule knows, the first four and the last four, so that the report
-    // can show them.
-    if (!explained && (text == plain ? match.error : matcher().looks_like_error(text))) {
-      seen.failed = true;
-      unexplained.push_back({line, text.substr(0, kShown)});
-      if (unexplained.size() > kUnexplained) unexplained.erase(unexplained.begin() + kUnexplained / 2);
-    }
+    const bool error = text == plain ? match.error : matcher().looks_like_error(text);
+    const bool continues = !explained && !error && open.continuations > 0;
+    if (continues && explain_wrapped()) return;
+    if (!continues) open.continuations = 0;
+    if (!explained && error) keep_unexplained(line, text);
     remember();
+  }
+
+  // Remembers error-like lines that no rule knows, the first four and the last four, so that the report can
+  // show them.
+  void keep_unexplained(std::uint64_t line, const std::string& text) {
+    seen.failed = true;
+    unexplained.push_back({line, text.substr(0, kShown)});
+    if (unexplained.size() > kUnexplained) unexplained.erase(unexplained.begin() + kUnexplained / 2);
+    if (plain.size() >= kWrapped && plain.size() <= kShown)
+      open = {.shown = unexplained.back(), .plain = plain, .continuations = kContinuations};
+  }
+
+  // Reads the open error together with this line, as one message that was cut within a word or between two.
+  bool explain_wrapped() {
+    const std::string rest = plain.substr(std::min(plain.size(), plain.find_first_not_of(' ')));
+    const std::string own = plain;
+    for (const char* between : {"", " "}) {
+      plain = open.plain + between + rest;
+      for (const int index : matcher().match(plain, memo).rules) {
+        const knowledge::LogRule& rule = knowledge::log_rules()[static_cast<std::size_t>(index)];
+        // The rest of the message may still say what the fault is.
+        const bool names_none = rule.cause.empty() && rule.classify.empty();
+        if (!is_error(rule) || names_none || !follows(rule, index, plain)) continue;
+        note(rule, index, open.shown.line, open.shown.text + between + rest);
+        if (!unexplained.empty() && unexplained.back().line == open.shown.line) unexplained.pop_back();
+        open.continuations = 0;
+        plain = own;
+        remember();
+        return true;
+      }
+    }
+    open.plain = std::move(plain);  // the form with a blank
+    plain = own;
+    --open.continuations;
+    return false;
   }
 
   // The memory of the line that is forgotten is used again.
@@ -134,6 +178,7 @@ struct Explainer::State {
       if (!frame.empty() && frame.find("/ctypes/") == std::string::npos) {
         around.importing_torch = frame.ends_with("/torch/__init__.py");
       }
+      if (const std::string python = matcher().python_of(earlier); !python.empty()) around.python = python;
       // A program is started by a relative path as well.
       if (earlier.find("File \"") != std::string::npos && earlier.find("/ctypes/") == std::string::npos) {
         around.frames = true;
@@ -157,7 +202,7 @@ struct Explainer::State {
     Captures captures = matcher().captures(index, plain);
     LogHit hit{.rule = rule.id,
                .cause = rule.cause,
-               .role = rule.role == "fatal" ? "other" : rule.role,
+               .role = is_error(rule) ? "other" : rule.role,
                .sure = rule.sure,
                .line = line,
                .text = text.substr(0, kShown),
@@ -177,7 +222,7 @@ struct Explainer::State {
       hit.settles = judged.settles;
       hit.alternatives = judged.alternatives;
       for (const auto& [name, value] : judged.more) captures[name] = value;
-    } else if (rule.id == "gpus_none" && around.building) {
+    } else if ((rule.id == "gpus_none" || rule.id == "gpus_hidden") && around.building) {
       hit.cause = "no_gpu_at_build";
       hit.meaning = message("the setup script queries the GPU, and no GPU is visible");
     }
@@ -196,12 +241,12 @@ struct Explainer::State {
       seen.last = std::move(hit);
       return;
     }
-    if (rule.role != "fatal") {
+    if (!is_error(rule)) {
       if (seen.clue_rules.insert(rule.id).second) seen.clues.push_back(std::move(hit));
       return;
     }
     seen.failed = true;
-    seen.errors.push_back({std::move(hit), tracebacks.chain(line), attempt});
+    seen.errors.push_back({std::move(hit), tracebacks.chain(line), attempt, rule.role == "symptom"});
     // The first and the last errors decide; between them, a log may contain millions.
     if (seen.errors.size() > 2 * kErrors) seen.errors.erase(seen.errors.begin() + kErrors);
   }

@@ -213,6 +213,44 @@ TEST(Logs, PassOverExceptionsThatPythonIgnores) {
             "link_library_missing");
 }
 
+// A program that goes on after its import failed ends with another error.
+TEST(Logs, PreferTheFailedImportToItsSymptom) {
+  const std::string symptom =
+      "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n"
+      "AttributeError: '_OpNamespace' 'fbgemm' object has no attribute 'jagged_2d_to_dense'\n";
+  EXPECT_EQ(root_of("/x/fbgemm_gpu/fbgemm_gpu_py.so: undefined symbol: _ZNK5torch8autograd4Node4nameEv\n" +
+                    symptom),
+            "torch_version_mismatch");
+  EXPECT_EQ(root_of(symptom), "module_not_built");
+}
+
+// By a terminal within a word, by a chat or a box between two.
+TEST(Logs, ReadAMessageThatWasWrapped) {
+  EXPECT_EQ(root_of("ImportError: /root/miniconda3/envs/dodnet/lib/python3.8/site-packages/MSDA.so: undefin\n"
+                    "ed symbol: _ZN2at4_ops10zeros_like4callERKNS_6TensorE\n"),
+            "torch_version_mismatch");
+  EXPECT_EQ(root_of("RuntimeError: DataLoader worker (pid 47) is killed by signal: Bus\n"
+                    "error. It is possible that dataloader's workers are out of shared\n"
+                    "memory. Please try to raise your shared memory limit.\n"),
+            "dev_shm_too_small");
+  // What follows an error may be anything.
+  EXPECT_EQ(root_of("ValueError: the file of the model that you gave to this program is not complete\n"
+                    "epoch 3: loss 0.1\nundefined symbol tables: 0\n"),
+            "nothing");
+}
+
+// Python 3.8's own library where no loader looks, and that of another Python.
+TEST(Logs, CompareAPythonLibraryWithThePythonOfTheFrames) {
+  const auto missing = [](const std::string& python) {
+    return root_of(
+        "Traceback (most recent call last):\n  File \"/e/lib/" + python +
+        "/site-packages/isaacgym/gymdeps.py\", line 3, in f\n"
+        "ImportError: libpython3.8.so.1.0: cannot open shared object file: No such file or directory\n");
+  };
+  EXPECT_EQ(missing("python3.8"), "");
+  EXPECT_EQ(missing("python3.10"), "python_abi_tag_mismatch");
+}
+
 // glibc's catalogues translate the words, but neither the order nor the names.
 TEST(Logs, OfTheLoaderAreReadInAnyLanguage) {
   EXPECT_EQ(root_of("ImportError: /x/m.so: nicht definiertes Symbol: _ZN3c104cuda9SetDeviceEi\n"),
@@ -275,7 +313,7 @@ TEST(Logs, OfRandomBytesNeitherCrashNorGrow) {
 
 TEST(LogRules, AreWellFormed) {
   std::set<std::string> ids;
-  const std::set<std::string> roles = {"fatal", "clue", "warning", "last", "wrapper", "boundary"},
+  const std::set<std::string> roles = {"fatal", "symptom", "clue", "warning", "last", "wrapper", "boundary"},
                               sure = {"certain", "likely", "possible"},
                               kinds = {"",      "symbol", "version",  "library", "module",
                                        "wheel", "header", "xformers", "name",    "call"};

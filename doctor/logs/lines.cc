@@ -197,7 +197,8 @@ Matcher::Matcher()
     : patterns_(all_patterns(), options()),
       build_(compile(kBuild)),
       frame_(compile(kFrame)),
-      prefix_(compile(kPrefix)) {
+      prefix_(compile(kPrefix)),
+      python_(compile("/python(3\\.\\d+)/")) {
   for (const knowledge::LogRule& rule : knowledge::log_rules())
     after_.push_back(rule.after.empty() ? nullptr : compile(rule.after));
 }
@@ -238,6 +239,12 @@ std::string Matcher::frame(const std::string& line) const {
   // Most lines of a log are no frames, and the search for a substring is much cheaper.
   if (line.find(".py") != std::string::npos) re2::RE2::PartialMatch(line, *frame_, &file);
   return file;
+}
+
+std::string Matcher::python_of(const std::string& line) const {
+  std::string release;
+  if (line.find("/python3.") != std::string::npos) re2::RE2::PartialMatch(line, *python_, &release);
+  return release;
 }
 
 namespace {

@@ -68,11 +68,13 @@ class Matcher {
 
   // The file of a frame of a traceback, "" if the line is none.
   std::string frame(const std::string& line) const;
+  // "3.11" of a line with a path of that Python's library, "" otherwise.
+  std::string python_of(const std::string& line) const;
 
  private:
   RuleFilter patterns_;  // of all rules, and behind them that of an error
   std::vector<std::unique_ptr<re2::RE2>> after_;
-  std::unique_ptr<re2::RE2> build_, frame_, prefix_;
+  std::unique_ptr<re2::RE2> build_, frame_, prefix_, python_;
 };
 const Matcher& matcher();
 

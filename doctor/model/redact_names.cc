@@ -124,11 +124,12 @@ struct HostPhrase {
   std::string_view words;  // in lower case, to be compared without regard to case
   Told told;               // Node: only names with a digit, a dot or a dash; WithColon: only "NAME:"
 };
-constexpr std::array<HostPhrase, 32> kHostPhrases{{{"srun: error: ", Told::WithColon},
+constexpr std::array<HostPhrase, 33> kHostPhrases{{{"srun: error: ", Told::WithColon},
                                                    {"slurmstepd: error: ", Told::WithColon},
                                                    {"resolve host ", Told::Host},
                                                    {"resolve host: ", Told::Host},
                                                    {"resolve hostname ", Told::Host},
+                                                   {"resolve host address ", Told::Host},
                                                    {"resolve proxy: ", Told::Host},
                                                    {"unknown host ", Told::Host},
                                                    {"failed to resolve ", Told::Node},
@@ -158,8 +159,9 @@ constexpr std::array<HostPhrase, 32> kHostPhrases{{{"srun: error: ", Told::WithC
                                                    {"not known: ", Told::Node}}};
 
 bool is_no_host(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kNone{"localhost", "none", "true", "false",
-                                                  "null",      "self", "task", "localhost.localdomain"};
+  constexpr std::array<std::string_view, 10> kNone{
+      "localhost", "none",    "true", "false", "null",
+      "self",      "address", "name", "task",  "localhost.localdomain"};
   const std::string low = lowered(name);
   return std::ranges::find(kNone, low) != kNone.end() || low.starts_with("slurm");
 }
