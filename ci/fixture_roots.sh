@@ -97,6 +97,22 @@ fx_make_torch_root() { # FOLDER, named torch-SUITE
 # A root of that release (bullseye, bookworm, trixie, sid) with its own Python and an environment /env that has torch.
 fx_torch_root() { fx_once "$SCANKIT_CACHE/roots/torch-$1" fx_make_torch_root; }
 
+# Debian's own torch, which is of the CPU alone, and an environment /env that sees it.
+fx_make_cpu_torch_root() { # FOLDER
+  local root=$1 base
+  base=$(fx_bare_root trixie) && cp -a --reflink=auto "$base" "$root" && fx_lend_mirrors "$root" || return 1
+  live "fixtures: Debian's torch, of the CPU" last_line "$1.log" logged "$1.log" fx_inside "$root" /bin/sh -c '
+    set -e
+    export DEBIAN_FRONTEND=noninteractive LC_ALL=C
+    apt-get -q update
+    apt-get -q install -y --no-install-recommends python3-torch python3-numpy python3-venv
+    python3 -m venv --without-pip --system-site-packages /env
+    /env/bin/python -c "import torch; assert torch.version.cuda is None"
+    apt-get -q clean' || { tail -n 12 "$1.log" | sed 's/^/  /' >&2; return 1; }
+}
+
+fx_cpu_torch_root() { fx_once "$SCANKIT_CACHE/roots/torch-cpu" fx_make_cpu_torch_root; }
+
 # musl's loader and busybox are Debian's, the Python is one of Alpine Linux, out of a wheel that brings it for containers.
 fx_make_musl_root() { # FOLDER
   local from package folder

@@ -56,10 +56,13 @@ Snapshot facts_for_build(const Host& host, const BuildOptions& options) {
 
 void print_result(const compile::BuiltModule& built, const std::string& path) {
   for (const std::string& note : built.notes) print_line(say("note: {}", note));
-  const std::string made = say_n(
-      built.images.size(), "{:.2f} MB, {}, {}; {} of {} image from the cache",
-      "{:.2f} MB, {}, {}; {} of {} images from the cache", static_cast<double>(built.bytes.size()) / 1e6,
-      module::names_of(built.targets, ", "), built.compiler, built.from_cache, built.images.size());
+  const double size = static_cast<double>(built.bytes.size()) / 1e6;
+  const std::string made =
+      built.images.empty() ? say("{:.2f} MB, without device code: it computes on the CPU", size)
+                           : say_n(built.images.size(), "{:.2f} MB, {}, {}; {} of {} image from the cache",
+                                   "{:.2f} MB, {}, {}; {} of {} images from the cache", size,
+                                   module::names_of(built.targets, ", "), built.compiler, built.from_cache,
+                                   built.images.size());
   std::printf("%s\n  %s\n", report::plain(path, false).c_str(), report::plain(made, false).c_str());
   if (!built.made_for.empty()) std::printf("  %s\n", report::plain(built.made_for, false).c_str());
 }

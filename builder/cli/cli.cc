@@ -40,8 +40,9 @@ CLI::Option* add_arch(CLI::App& command, std::string& arch) {
   return command
       .add_option(
           "--arch", arch,
-          say("native, all, release (build only: sm_60 and newer, by several compilers), or a list such as "
-              "sm_90,sm_80,compute_75 [default: the installed GPUs]"))
+          say("native, all, release (build only: sm_60 and newer, by several compilers), none (no device "
+              "code: "
+              "only CPU), or a list such as sm_90,sm_80,compute_75 [default: the installed GPUs]"))
       ->type_name("ARCH");
 }
 

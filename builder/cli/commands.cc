@@ -130,6 +130,7 @@ std::string verdict(const toolchain::Candidate& candidate, const Result<module::
                     const std::string& makes) {
   if (!makes.empty()) return say("selected: builds {}", makes);
   if (!choice) return say("not selected: {}", choice.error().message);
+  if (choice->targets.empty()) return say("not selected: without device code no compiler is needed");
   if (candidate.kind == toolchain::Candidate::Kind::Wheel)
     return say("not selected: not installed; --allow-download fetches it ({} MB) if nothing else is suitable",
                candidate.wheel->download() / 1000000);

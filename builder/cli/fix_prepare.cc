@@ -99,14 +99,58 @@ Result<void> check_changes_allowed(const FixContext& context, const fix::FixPlan
   return check_moves(context, plan);
 }
 
+namespace {
+
+bool changes_torch(const fix::FixPlan& plan) {
+  return std::ranges::any_of(plan.steps, [](const fix::RepairStep& step) {
+    const auto* packages = std::get_if<fix::ChangePackages>(&step.what);
+    return packages != nullptr &&
+           std::ranges::any_of(packages->change.requirements, [](const std::string& wanted) {
+             return installer::required_name(wanted) == "torch";
+           });
+  });
+}
+
+// Why no device code is built, or "". Tensors of a GPU reach a module only through a torch with CUDA. Without a GPU here
+// PTX is for another machine (an image is often built without one), so a compiler that is here makes it, and none is fetched.
+std::string why_no_device_code(const FixContext& context, const fix::FixPlan& plan,
+                               const compile::BuildRequest& request) {
+  const Snapshot& snapshot = context.report.snapshot;
+  const std::string& compiler = request.toolchain.asked;
+  const bool wished = request.targets.kind != module::TargetRequest::Kind::Default ||
+                      (!compiler.empty() && compiler != "auto");
+  if (wished || changes_torch(plan)) return "";
+  if (snapshot.torch.present() && snapshot.torch.value.cuda.empty())
+    return say("torch {} has no CUDA, so no device code is needed; once it has, run scankit fix again",
+               snapshot.torch.value.version);
+  if (snapshot.gpus.state != ProbeState::Absent) return "";
+  toolchain::ToolchainRequest here = request.toolchain;
+  here.may_download = false;
+  const auto chosen = toolchain::choose_toolchain(context.host, snapshot, request.targets,
+                                                  compile::Cache(request.cache_folder), here);
+  if (chosen) return "";
+  return say(
+      "no GPU found, and no code for another machine's GPU can be built here ({}); use --arch sm_XX to "
+      "have it built",
+      tr(chosen.error().message));
+}
+
+}  // namespace
+
 Result<compile::BuildRequest> request_for_plan(const FixContext& context, const fix::FixPlan& plan,
                                                compile::BuildRequest request) {
   // The plan shows what would be fetched, and nothing is done before it is agreed to.
   request.toolchain.may_download = true;
-  if (request.flavor != compile::Flavor::Torch || fix::modules_of(plan).empty()) return request;
-  const auto environment = torch_flavor::torch_environment(context.host, context.report.snapshot);
-  if (!environment) return environment.error();
-  request.targets.cuda = context.report.snapshot.torch.value.cuda;
+  if (fix::modules_of(plan).empty()) return request;
+  if (request.flavor == compile::Flavor::Torch) {
+    const auto environment = torch_flavor::torch_environment(context.host, context.report.snapshot);
+    if (!environment) return environment.error();
+    request.targets.cuda = context.report.snapshot.torch.value.cuda;
+  }
+  if (std::string why = why_no_device_code(context, plan, request); !why.empty()) {
+    request.targets.kind = module::TargetRequest::Kind::None;
+    request.targets.none_since = std::move(why);
+  }
   return request;
 }
 

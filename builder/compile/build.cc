@@ -112,7 +112,7 @@ CompileRequest compile_request(const BuildRequest& request, const Probed<Memory>
   compile.source = request.module->device_source;
   compile.units = request.module->units;
   compile.targets = targets;
-  compile.compiler = compilers.owned.front().get();
+  if (!compilers.owned.empty()) compile.compiler = compilers.owned.front().get();
   compile.compilers = compilers.of_targets;
   compile.cache = &cache;
   compile.jobs = request.jobs != 0 ? request.jobs : compile_jobs(memory);

@@ -239,6 +239,7 @@ std::string KeyMaker::slot(const toolchain::Unit& unit, const module::Target& ta
 }
 
 Result<std::vector<BuiltCode>> compile_units(const CompileRequest& request) {
+  if (request.targets.empty()) return std::vector<BuiltCode>();
   SCANKIT_TRY(const auto folder, TemporaryDirectory::create("scankit-build"));
   auto images = Compilation(request, folder.path()).run();
   request.cache->trim();

@@ -208,7 +208,7 @@ std::string explanation_text(const Explanation& explanation) {
   text.append("module ").append(explanation.module).append("\n");
   append(text, explanation.inputs);
   const Inputs shared = shared_by_all(explanation.images);
-  text.append("every image\n");
+  if (!explanation.images.empty()) text.append("every image\n");
   append(text, shared);
   for (const ExplainedImage& image : explanation.images) {
     text.append("image ").append(image_name(image)).append("\n  key: ").append(image.key).append("\n");

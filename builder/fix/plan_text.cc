@@ -104,7 +104,9 @@ class Text {
     const ModuleSource& source = view_.sources.at(ours.module);
     const std::string &file = ours.file, targets = module::names_of(source.targets, " ");
     for (const std::string& command : source.fetches) pasted(say("fetch"), command);
-    if (source.prebuilt)
+    if (source.targets.empty())
+      line(say("install"), say("{}, without device code: it computes on the CPU", file));
+    else if (source.prebuilt)
       line(say("install"), say("{} for {} ({})", file, targets, source.compiler));
     else
       line(say("build"), say("{} for {}, with {}", file, targets, source.compiler));

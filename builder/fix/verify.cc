@@ -171,7 +171,8 @@ try:
             return out
         return want, call
     want, call = convolution() if module_name == 'causal_conv1d_cuda' else scan()
-    devices = ['cpu'] + (['cuda'] if os.environ.get('CUDA_VISIBLE_DEVICES') != '' and torch.cuda.is_available() else [])
+    on_gpu = bool(module.scankit_info()['images'])  # not with --arch none
+    devices = ['cpu'] + (['cuda'] if on_gpu and os.environ.get('CUDA_VISIBLE_DEVICES') != '' and torch.cuda.is_available() else [])
     for device in devices:
         t = lambda x: torch.tensor(x, dtype=torch.float32, device=device)
         out = call(t)

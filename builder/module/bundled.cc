@@ -203,6 +203,8 @@ bool serves(const std::vector<Target>& held, const TargetRequest& request,
             const Probed<std::vector<Gpu>>& gpus, std::vector<std::string>& notes) {
   const auto has = [&](const Target& target) { return std::ranges::find(held, target) != held.end(); };
   if (request.kind == TargetRequest::Kind::List) return std::ranges::all_of(request.list, has);
+  // Where no GPU is served now, code for all of them costs nothing: nothing is compiled.
+  if (request.kind == TargetRequest::Kind::None) return !request.none_since.empty() && !held.empty();
   const bool any_gpu = gpus.present() && !gpus.value.empty();
   if (request.kind == TargetRequest::Kind::All || (!any_gpu && request.kind == TargetRequest::Kind::Default))
     return !held.empty();

@@ -101,6 +101,18 @@ TEST_F(Beside, ServesTheGpusThatItHasCodeFor) {
   EXPECT_FALSE(serves("native"));
 }
 
+// What is finished is installed where nothing would be compiled, but not where the user wants it without device code.
+TEST_F(Beside, ServesATorchWithoutCuda) {
+  place(kTargets);
+  EXPECT_FALSE(serves("none"));
+  TargetRequest decided = *parse_targets("none");
+  decided.none_since = "torch has no CUDA";
+  const auto found =
+      prebuilt_module(folder_.path(), scan(), decided, Probed<std::vector<Gpu>>::absent("none"));
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((**found).targets, kTargets);
+}
+
 TEST_F(Beside, WithoutPtxANewerGpuIsNotServed) {
   place({{false, 75, ""}, {false, 90, ""}});
   EXPECT_FALSE(serves("", {"130"}));

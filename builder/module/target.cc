@@ -12,7 +12,7 @@ namespace {
 
 Error bad_target(const std::string& word) {
   return {Errc::InvalidArgument, message("--arch: \"{}\" is not an architecture", word),
-          message("use native, all, or a list such as sm_90,sm_80,compute_75")};
+          message("use native, all, none, or a list such as sm_90,sm_80,compute_75")};
 }
 
 // Accepts sm_90, compute_90, 90, 9.0, and 90a or 90f; without a prefix it is a cubin.
@@ -138,6 +138,7 @@ Result<TargetRequest> parse_targets(const std::string& text) {
   TargetRequest request;
   if (text == "native") return TargetRequest{TargetRequest::Kind::Native, {}};
   if (text == "all") return TargetRequest{TargetRequest::Kind::All, {}};
+  if (text == "none") return TargetRequest{TargetRequest::Kind::None, {}};
   request.kind = TargetRequest::Kind::List;
   std::size_t at = 0;
   while (at <= text.size()) {
@@ -151,9 +152,13 @@ Result<TargetRequest> parse_targets(const std::string& text) {
 
 Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<std::vector<Gpu>>& gpus,
                                     const std::vector<unsigned>& supported) {
+  TargetChoice choice;
+  if (request.kind == TargetRequest::Kind::None) {
+    if (!request.none_since.empty()) choice.notes.push_back(request.none_since);
+    return choice;
+  }
   if (supported.empty())
     return Error{Errc::ToolFailed, message("the compiler lists no target architectures"), ""};
-  TargetChoice choice;
   switch (request.kind) {
     case TargetRequest::Kind::Default:
       SCANKIT_CHECK(add_default(gpus, supported, choice));
@@ -176,6 +181,8 @@ Result<TargetChoice> choose_targets(const TargetRequest& request, const Probed<s
           return cannot_target(target.name(), supported);
         choice.targets.push_back(target);
       }
+      break;
+    case TargetRequest::Kind::None:
       break;
   }
   sort_targets(choice.targets);

@@ -22,10 +22,11 @@ struct Target {
 std::string names_of(const std::vector<Target>& targets, const std::string& separator);
 
 // What --arch asks for. Default: for the GPUs here, or PTX if there is no GPU. Native: for the GPUs here, or
-// an Error. All: every architecture of the compiler, and one PTX.
+// an Error. All: every architecture of the compiler, and one PTX. None: no device code, and so no compiler.
 struct TargetRequest {
-  enum class Kind { Default, Native, All, List } kind = Kind::Default;
+  enum class Kind { Default, Native, All, List, None } kind = Kind::Default;
   std::vector<Target> list;  // of Kind::List
+  std::string none_since;    // of Kind::None: why, for people; "" where the user asked for it
   std::string
       cuda;  // the compiler is of this release's major, for a module that is linked with torch; "": any
 };

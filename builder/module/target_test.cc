@@ -41,6 +41,18 @@ TEST(Targets, WithoutGpuArePtxAndSaySo) {
   EXPECT_EQ(choice->notes.size(), 1u);
 }
 
+TEST(Targets, OfNoneNeedNoCompilerAndSayWhy) {
+  const auto asked = parse_targets("none");
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->kind, TargetRequest::Kind::None);
+  const auto choice = choose_targets(*asked, gpus({"90"}), {});
+  EXPECT_EQ(names(choice), "");
+  EXPECT_TRUE(choice->notes.empty());
+  TargetRequest decided = *asked;
+  decided.none_since = "torch has no CUDA";
+  EXPECT_EQ(choose_targets(decided, gpus({"90"}), {})->notes, std::vector<std::string>{"torch has no CUDA"});
+}
+
 TEST(Targets, OfAnOldCompilerStartAt75ForPtx) {
   EXPECT_EQ(names(choose_targets({}, Probed<std::vector<Gpu>>::absent(""), {50, 70, 75, 90})), "compute_75 ");
   EXPECT_EQ(names(choose_targets({}, Probed<std::vector<Gpu>>::absent(""), {50, 70})), "compute_70 ");

@@ -323,6 +323,11 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot,
     SCANKIT_CHECK(check_way(host, snapshot, wish, toolchain));
     return toolchain;
   }
+  if (request.kind == module::TargetRequest::Kind::None) {
+    Toolchain nothing;  // no device code, no compiler
+    SCANKIT_TRY(nothing.choice, module::choose_targets(request, snapshot.gpus, {}));
+    return nothing;
+  }
   SCANKIT_TRY(std::vector<Candidate> candidates, find_candidates(host, snapshot, wish, cache));
   // The first compiler here that fits without reservation wins at once. `second_best` is the first
   // one here that fits with a reservation (TargetChoice::too_old). `to_fetch` is the first wheel that

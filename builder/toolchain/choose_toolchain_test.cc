@@ -154,6 +154,13 @@ TEST(FindNvrtcOf, TorchsCudaComesFirst) {
   EXPECT_EQ(find_nvrtc(*host, snapshot).at(0).path, "/site/nvidia/cu13/lib/libnvrtc.so.13");
   snapshot.torch.value.cuda = "12.8";
   EXPECT_EQ(find_nvrtc(*host, snapshot).at(0).path, "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+  EXPECT_EQ(find_nvrtc(*host, snapshot).at(0).origin, "wheel nvidia-cuda-nvrtc-cu12 in /site");
+  // That of CUDA 11 is in the same folder.
+  ASSERT_TRUE(write_file_atomically(root.path() + "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2", "x"));
+  EXPECT_TRUE(std::ranges::any_of(find_nvrtc(*host, snapshot), [](const Nvrtc& found) {
+    return found.path.ends_with("libnvrtc.so.11.2") &&
+           found.origin == "wheel nvidia-cuda-nvrtc-cu11 in /site";
+  }));
 }
 
 TEST(HostCompilers, OfAReleaseAreKnownWithoutItsHeaders) {
@@ -239,6 +246,12 @@ TEST_F(ChooseToolchain, FetchesNothingUnasked) {
   EXPECT_EQ(both->choice.targets.at(0).name(), "sm_70");
   EXPECT_EQ(both->compilers.at(both->made_by.at(0)).wheel->id, "nvrtc-12.9.86");
   EXPECT_FALSE(choose_toolchain(*empty, {}, list("sm_20"), cache, wish));
+}
+
+TEST_F(ChooseToolchain, WithoutDeviceCodeItNeedsNone) {
+  const auto nothing = choose_toolchain(*make_real_host(folder.path()), {}, list("none"), cache);
+  ASSERT_TRUE(nothing) << english(nothing.error().message);
+  EXPECT_TRUE(nothing->compilers.empty() && nothing->missing().empty() && nothing->said().empty());
 }
 
 TEST_F(ChooseToolchain, WithoutInstallerItSaysSoAndLeavesNothing) {

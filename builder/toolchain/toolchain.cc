@@ -60,7 +60,10 @@ std::vector<std::pair<std::string, std::string>> folders(const Host& host, const
     if (!entry.exists) continue;
     const auto wheel = [&](const char* name) { return say("wheel {} in {}", name, entry.path); };
     all.emplace_back(entry.path + "/nvidia/cu13/lib", wheel("nvidia-cuda-nvrtc"));
-    all.emplace_back(entry.path + "/nvidia/cuda_nvrtc/lib", wheel("nvidia-cuda-nvrtc-cu12"));
+    // The wheels of CUDA 11 and 12 have the same folder.
+    const std::string shared = entry.path + "/nvidia/cuda_nvrtc/lib";
+    const bool cuda11 = host.exists(shared + "/libnvrtc.so.11.2");
+    all.emplace_back(shared, wheel(cuda11 ? "nvidia-cuda-nvrtc-cu11" : "nvidia-cuda-nvrtc-cu12"));
   }
   if (!snapshot.torch.value.location.empty())
     all.emplace_back(snapshot.torch.value.location + "/lib", say("bundled with torch"));

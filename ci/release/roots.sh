@@ -58,11 +58,10 @@ enter_root() {
   mount -t overlay -o "lowerdir=$from,upperdir=$work/changes,workdir=$work/spare" overlay "$work/root" && mkdir "$work/root/release" "$work/root/cache" &&
     mount --bind "$work/cache" "$work/root/cache" && mount --bind "$release" "$work/root/release" &&
     mount -o remount,ro,bind "$work/root/release" || return 1
-  # NVRTC, since fix compiles device code where no GPU says which: its wheel for this processor is in the other roots.
+  # The other roots have pip already.
   if [ "$1" = aarch64 ]; then
-    fx_pip_of "$(fx_pip_python)" install -q --no-compile --no-deps --only-binary :all: --platform manylinux2014_aarch64 \
-      --target "$work"/root/env/lib/python3.*/site-packages pip nvidia-cuda-nvrtc==13.0.88 2>"$work/pip.txt" ||
-      { cat "$work/pip.txt" && why="pip could not fetch NVRTC" && return 1; }
+    fx_pip_of "$(fx_pip_python)" install -q --no-compile --no-deps --target "$work"/root/env/lib/python3.*/site-packages pip 2>"$work/pip.txt" ||
+      { cat "$work/pip.txt" && why="pip could not fetch itself" && return 1; }
   fi
 }
 
@@ -98,10 +97,11 @@ for name in "${roots[@]}"; do
   row="| $name | $inside"
   step 0 'scankit [0-9.]+ is installed' /bin/sh /release/install.sh --prefix /opt/scankit
   scankit=/opt/scankit/bin/scankit doctor=(doctor --python "$python") validate=(validate --python "$python" --quick)
-  module=selective_scan_cuda
+  module=selective_scan_cuda code='for compute_[0-9]+'
+  [ "$name" != aarch64 ] || code='without device code' # its torch is of the CPU
   fix=(fix --python "$python" --yes --cache-dir /cache)
-  if [ $enter = fx_arm64 ]; then # qemu is slow: a module with 4 units of device code instead of 17
-    module=causal_conv1d_cuda doctor+=(--timeout 600) fix+=(--timeout 3600) validate+=(--timeout 3600 --module "$module")
+  if [ $enter = fx_arm64 ]; then # qemu is slow
+    module=causal_conv1d_cuda doctor+=(--timeout 600) validate+=(--timeout 3600 --module "$module")
   fi
   if [ "$name" = musl ]; then # no torch is for musl: what is asked for is a clear answer
     row+=' - |'
@@ -114,12 +114,17 @@ for name in "${roots[@]}"; do
     step 1 corrupt_binary /bin/sh -c "$python -m pip install -q --no-index --disable-pip-version-check --no-compile /release/*_$("$enter" "$work/root" uname -m).whl &&
       /env/bin/scankit ${doctor[*]}"
     step 1 corrupt_binary $scankit "${doctor[@]}"
-    step 0 '' $scankit "${fix[@]}"
+    step 0 "$module.abi3.so,? $code" $scankit "${fix[@]}"
     step 0 'the environment is healthy' $scankit "${doctor[@]}"
     step 0 '' $scankit "${validate[@]}"
   fi
   row+=" $(cut -d ' ' -f 1 /proc/loadavg) |"
   rows+=("$row")
+  if [ "$name" = bullseye ]; then # a torch with CUDA whose NVRTC is gone, and no GPU: nothing is compiled or downloaded, and it says why
+    rm -r "$work"/root/env/lib/python3.*/site-packages/nvidia/cuda_nvrtc
+    step 0 'no GPU found, and no code for another machine' $scankit fix --python "$python" --yes --module causal_conv1d_cuda --cache-dir /tmp/empty
+    step 0 'the environment is healthy' $scankit "${doctor[@]}"
+  fi
   echo "$row"
 done
 {

@@ -9,9 +9,20 @@
 namespace scankit::checks {
 namespace {
 
+// Modules of ours without any device code, beside a torch with CUDA: made with --arch none, or beside a torch of the CPU
+// that has been replaced since. Of others' modules only what they contain is judged: one may find its code elsewhere.
+std::vector<Copy> ours_without_code(const Snapshot& snapshot) {
+  std::vector<Copy> found;
+  if (snapshot.torch.value.cuda.empty()) return found;
+  for (const Copy& copy : whole_copies(snapshot))
+    if (copy->images.empty() && copy->file_detail.empty() && copy->distribution.starts_with("scankit-"))
+      found.push_back(copy);
+  return found;
+}
+
 Message no_device_code(const Snapshot& snapshot) {
-  return device_code(snapshot).empty() ? message("neither torch nor a checked module contains device code")
-                                       : "";
+  const bool none = device_code(snapshot).empty() && ours_without_code(snapshot).empty();
+  return none ? message("neither torch nor a checked module contains device code") : "";
 }
 
 // What to tell if there is no GPU here although there is device code. A user who describes a machine
@@ -183,6 +194,21 @@ void note_miscompiled(const DeviceCode& code, const SeenGpu& gpu, CheckResult& r
   }
 }
 
+void judge_without_code(const Snapshot& snapshot, const SeenGpu& gpu, CheckResult& result) {
+  if (gpu.visibility != Visibility::Visible) return;
+  for (const Copy& copy : ours_without_code(snapshot)) {
+    const DeviceCode none{copy->path, copy->module, copy.pointer + "/images", &copy->images};
+    result.findings.push_back(
+        {.cause = Cause::NoKernelImage,
+         .subject = copy->path,
+         .module = copy->module,
+         .summary = message("it contains no device code, only that for the CPU; {} is sm_{}", gpu.name(),
+                            gpu.gpu->sm),
+         .evidence = {{gpu.pointer() + "/sm", gpu.gpu->sm}, copy.at("distribution", copy->distribution)},
+         .fixes = fixes_for_gpu(snapshot, none, gpu)});
+  }
+}
+
 CheckResult gpu_arch_covered(const Snapshot& snapshot) {
   CheckResult result;
   for (const SeenGpu& gpu : seen_gpus(snapshot)) {
@@ -198,6 +224,7 @@ CheckResult gpu_arch_covered(const Snapshot& snapshot) {
       judge_device_code(snapshot, code, gpu, result);
       note_miscompiled(code, gpu, result);
     }
+    judge_without_code(snapshot, gpu, result);
   }
   return result;
 }
