@@ -322,11 +322,13 @@ fx_foreign_root() { fx_once "$SCANKIT_CACHE/roots/bullseye" fx_make_foreign_root
 
 fx_make_bare_root() { # FOLDER, named bare-SUITE
   command -v debootstrap >/dev/null || return 1
-  fx_say "making a minimal ${1##*/bare-}"
-  debootstrap --variant=minbase "${1##*/bare-}" "$1" >"$1.log" 2>&1 || return 1
+  local suite=${1##*/bare-}
+  fx_say "making a minimal $suite"
+  rm -f "$1.log"
+  live "debootstrap $suite" last_line "$1.log" logged "$1.log" debootstrap --variant=minbase "$suite" "$1" || { tail -n 3 "$1.log" && return 1; }
 }
 
-# A minimal root of that release (bookworm, trixie); needs root. ci/tests/fresh_machine.sh makes the same.
+# A minimal root of that release (bookworm, trixie, sid); needs root.
 fx_bare_root() { fx_once "$SCANKIT_CACHE/roots/bare-$1" fx_make_bare_root; }
 
 # One real interpreter (no shim) of each CPython from 3.8 on that is here and can make a venv.

@@ -8,7 +8,7 @@ usage: ci/test.sh [--label ci|matrix|gpu|unit|e2e|lint] [--turns N] [--slice N] 
   --label      which tests (default: ci)
   --slice N    and every Nth of the matrix that is not labelled large or long, beginning one further with each commit
   --long N     with every Nth commit, one of the tests labelled long (minutes each), in place of the parts of the matrix and of the
-               components under the sanitizers
+               components under the sanitizers that --asan-slice takes
   --asan       then the unit tests once more under AddressSanitizer and UndefinedBehaviorSanitizer
   --asan-only  only those
   --asan-slice N  one of N parts of the components under the sanitizers (default: all), the next with each commit
@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
     --jobs) jobs=$2 && shift ;;
     --asan) asan=yes ;;
     --asan-only) asan=yes plain=no ;;
-    --asan-slice) asan=yes asan_slice=$2 && shift ;;
+    --asan-slice) [ $asan = yes ] || asan=part; asan_slice=$2 && shift ;;
     --) shift && more=("$@") && break ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
@@ -135,13 +135,13 @@ if [ $plain = yes ]; then
   if [ -n "$now" ]; then
     phase "$now, in place of parts of the matrix and of the sanitizers"
     run_tests "$build" long -R "$(any_of <<<"$now")"
-    asan=no
+    [ $asan = yes ] || asan=no
   elif [ "$slice" -gt 0 ]; then
     phase "one of $slice parts of the matrix"
     run_tests "$build" matrix -R "$(turn_of "$slice" --test-dir "$build" -L '^matrix$' -LE '^(large|long)$' | any_of)"
   fi
 fi
-if [ $asan = yes ]; then
+if [ $asan != no ]; then
   phase "build with AddressSanitizer and UndefinedBehaviorSanitizer in $build-asan"
   configure_tree "$build-asan" -DCMAKE_BUILD_TYPE=Debug -DSCANKIT_STATIC=OFF -DSCANKIT_SANITIZE=ON ||
     { broken='the sanitizer tree was not configured' && finish; exit 1; }

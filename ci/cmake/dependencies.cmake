@@ -24,6 +24,7 @@
 # apt-test: zsh fish mandoc  (the completions in their shells, the manual page)
 # apt-test: patchelf         (modules whose paths were rewritten)
 # apt-test: lintian dash busybox-static wget  (the files of a release: the Debian package, and install.sh in other shells)
+# apt-test: buildah            (the image of a release; without it only the recipe is judged)
 # apt-test: openssh-client      (the signature of a release)
 # The HTML report is opened in it; ci/install-deps.sh --browser.
 # apt-browser: chromium fonts-dejavu-core

@@ -5,23 +5,13 @@
 # pip, and beside a real torch of that processor.
 set -euo pipefail
 build=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") # need not exist
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$here/../fixtures.sh"
-# shellcheck source=ci/fixture_arm64.sh
-. "$here/../fixture_arm64.sh"
-rm -rf "${2:?}"
-mkdir -p "$2"
-work=$(cd "$2" && pwd)
+# shellcheck source=ci/release/testing.sh
+. "$(dirname "$0")/testing.sh"
+work=$(empty_folder "$2")
 trap 'rm -rf "$work/another place" "$work/root" "$work/bare"' EXIT
-fail() {
-  printf 'FAILED: %s\n' "$*"
-  exit 1
-}
-command -v aarch64-linux-gnu-g++ >/dev/null || { echo "SKIPPED: no aarch64-linux-gnu-g++ here (Debian: g++-aarch64-linux-gnu)" && exit 77; }
-root=$(fx_arm64_root) || { echo "SKIPPED: no aarch64 root file system could be made" && exit 77; }
-why=$(fx_arm64_runs "$root") || { echo "SKIPPED: $why" && exit 77; }
-version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
+need_cross_compiler
+root=$(fx_arm64_root) || skip "no aarch64 root file system could be made"
+why=$(fx_arm64_runs "$root") || skip "$why"
 name=scankit-$version-linux-aarch64
 
 bash "$here/make.sh" --arch aarch64 --build "$build" --out "$work/one" >/dev/null 2>"$work/make.txt" ||

@@ -4,23 +4,15 @@
 # and work: the wheel by pip and uv, the Debian package in another release, the program without any library.
 set -euo pipefail
 build=$(cd "$1" && pwd)
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$here/../fixtures.sh"
-rm -rf "${2:?}"
-mkdir -p "$2"
-work=$(cd "$2" && pwd)
+# shellcheck source=ci/release/testing.sh
+. "$(dirname "$0")/testing.sh"
+work=$(empty_folder "$2")
 trap 'rm -rf "$work/another place" "$work/root" "$work/bare"' EXIT
-fail() {
-  printf 'FAILED: %s\n' "$*"
-  exit 1
-}
-version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
 name=scankit-$version-linux-x86_64
 
 # Who commits after building has a program of another commit, of which make.sh rightly makes nothing.
 "$build/scankit" --version --json | grep -q "\"commit\": \"$(git -C "$here" rev-parse HEAD)\"" ||
-  { echo "SKIPPED: the program is of another commit than the sources; build it again" && exit 77; }
+  skip "the program is of another commit than the sources; build it again"
 
 # Everything that may differ between two builders differs.
 bash "$here/make.sh" --build "$build" --arch x86_64 --out "$work/one" --finished >/dev/null

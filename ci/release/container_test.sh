@@ -3,24 +3,19 @@
 # container_test.sh RELEASE WORK: the recipe of the image, judged by hadolint, and built of the files of a release where buildah
 # and root are, without a network: the image has nothing but scankit, which runs in it.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$here/../fixtures.sh"
+# shellcheck source=ci/release/testing.sh
+. "$(dirname "$0")/testing.sh"
 release=$(cd "$1" && pwd)
 mkdir -p "$2"
 work=$(cd "$2" && pwd)
-fail() {
-  printf 'FAILED: %s\n' "$*"
-  exit 1
-}
 if tools=$(fx_container_tools); then
   "$tools/bin/hadolint" "$here/Containerfile" || fail "hadolint has something to say"
 else
   echo "not checked: the recipe of the image by hadolint (pip could not fetch it)"
 fi
-[ "$(id -u)" -eq 0 ] && command -v buildah >/dev/null || { echo "not built: the image (needs root and buildah)" && exit 0; }
+command -v buildah >/dev/null || { echo "not built: the image (buildah is not installed: ci/install-deps.sh installs it)" && exit 0; }
+[ "$(id -u)" -eq 0 ] || { echo "not built: the image (without root nothing of it can be mounted)" && exit 0; }
 
-version=$(sed -n 's/^project(scankit VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
 by() { BUILDAH_ISOLATION=chroot buildah --storage-driver vfs --root "$work/images" --runroot "$work/run" "$@"; }
 rm -rf --one-file-system "$work/images" "$work/run"
 trap 'by rm --all >/dev/null 2>&1 || true; rm -rf --one-file-system "$work/images" "$work/run"' EXIT

@@ -6,17 +6,12 @@
 # processor, and the load at the end; kept as WORK/roots.md. ROOT: bullseye bookworm trixie sid musl aarch64 [default: all].
 # Needs root, and some 3 GB for each. WORK/cache keeps the device code that fix compiles between runs.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$here/../fixtures.sh"
-# shellcheck source=ci/fixture_arm64.sh
-. "$here/../fixture_arm64.sh"
-# shellcheck source=ci/fixture_roots.sh
-. "$here/../fixture_roots.sh"
-why=$(fx_inside_runs) || { echo "SKIPPED: $why" && exit 77; }
+# shellcheck source=ci/release/testing.sh
+. "$(dirname "$0")/testing.sh"
+why=$(fx_inside_runs) || skip "$why"
 # In a mount namespace of our own: what is mounted ends with us.
 [ "${ROOTS_INSIDE:-}" ] || exec env ROOTS_INSIDE=1 unshare --mount --propagation private bash "$0" "$@"
-[ -e "$1/SHA256SUMS" ] || { echo "SKIPPED: $1 has no release: ci/release/make.sh makes it, or release.arm64 after a build of this commit" && exit 77; }
+[ -e "$1/SHA256SUMS" ] || skip "$1 has no release: ci/release/make.sh makes it, or release.arm64 after a build of this commit"
 release=$(cd "$1" && pwd)
 mkdir -p "$2"
 work=$(cd "$2" && pwd)

@@ -4,25 +4,16 @@
 # release of Debian, with the packages of the mirror, no compiler cache and another path, host name, umask, zone and
 # language: the same bytes. ARCH: x86_64, aarch64 [default: both]. Needs root. Half an hour on two cores.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$here/../fixtures.sh"
-# shellcheck source=ci/fixture_roots.sh
-. "$here/../fixture_roots.sh"
-why=$(fx_inside_runs) || { echo "SKIPPED: $why" && exit 77; }
+# shellcheck source=ci/release/testing.sh
+. "$(dirname "$0")/testing.sh"
+why=$(fx_inside_runs) || skip "$why"
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-base=$(fx_bare_root "$suite") || { echo "SKIPPED: debootstrap could not make a $suite" && exit 77; }
-rm -rf --one-file-system "${1:?}"
-mkdir -p "$1"
-work=$(cd "$1" && pwd)
+base=$(fx_bare_root "$suite") || skip "debootstrap could not make a $suite"
+work=$(empty_folder "$1")
 shift
 archs=("$@")
 [ $# -gt 0 ] || archs=(x86_64 aarch64)
 trap 'rm -rf "$work/root" "$work/sources"' EXIT
-fail() {
-  printf 'FAILED: %s\n' "$*"
-  exit 1
-}
 options=()
 for arch in "${archs[@]}"; do options+=(--arch "$arch"); done
 

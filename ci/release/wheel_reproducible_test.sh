@@ -3,15 +3,12 @@
 # wheel_reproducible_test.sh WORK: two wheels of the same sources, in other folders, at another time, in another zone and
 # language, with another umask, hash seed and number of compilers, and no compiler cache: the same bytes.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$here/../fixtures.sh"
-rm -rf "${1:?}"
-mkdir -p "$1"
-work=$(cd "$1" && pwd)
+# shellcheck source=ci/release/testing.sh
+. "$(dirname "$0")/testing.sh"
+work=$(empty_folder "$1")
 trap 'rm -rf "$work/one" "$work/another folder" "$work/tmp"' EXIT
 mkdir -p "$work/one" "$work/another folder/sources" "$work/tmp"
-fx_wheel_tools >/dev/null || { echo "SKIPPED: pip could not fetch auditwheel and abi3audit" && exit 77; }
+fx_wheel_tools >/dev/null || skip "pip could not fetch auditwheel and abi3audit"
 git -C "$here/../.." ls-files -z -co --exclude-standard | tar -C "$here/../.." --null -T - -cf "$work/sources.tar"
 tar -C "$work/one" -xf "$work/sources.tar"
 tar -C "$work/another folder/sources" -m -xf "$work/sources.tar"

@@ -3,14 +3,13 @@
 # wheel_test.sh WORK [WHEEL]: the wheel, made by pip unless one is given, in an environment of every CPython from 3.8 on that
 # is here, put there by pip and by uv, without a network.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=ci/fixtures.sh
-. "$here/../fixtures.sh"
+# shellcheck source=ci/release/testing.sh
+. "$(dirname "$0")/testing.sh"
 work=$1 failures=0
 rm -rf "${work:?}/env" "${work:?}/home" "${work:?}/target"
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
-tools=$(fx_wheel_tools) || { echo "SKIPPED: pip could not fetch auditwheel, abi3audit and uv" && exit 77; }
+tools=$(fx_wheel_tools) || skip "pip could not fetch auditwheel, abi3audit and uv"
 wheel=${2:-}
 if [ -z "$wheel" ]; then
   bash "$here/wheel.sh" --build "$work/build" --out "$work/dist"

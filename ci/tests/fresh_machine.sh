@@ -30,12 +30,7 @@ command -v debootstrap >/dev/null || skip "no debootstrap here"
 [ "${FRESH_INSIDE:-}" ] || exec env FRESH_INSIDE=1 unshare -m --propagation private -p -f --mount-proc --kill-child bash "$0" "$suite" \
   ${given:+--given "$given"} ${only:+--only "$only"} ${runs:+--run "$runs"}
 
-make_bare_root() {
-  fx_say "making a minimal $suite"
-  live "debootstrap $suite" last_line "$1.log" logged "$1.log" debootstrap --variant=minbase "$suite" "$1" || { tail -n 3 "$1.log" && return 1; }
-}
-rm -f "$SCANKIT_CACHE/roots/bare-$suite.log"
-base=$(fx_once "$SCANKIT_CACHE/roots/bare-$suite" make_bare_root) || skip "debootstrap could not make a $suite (no network?)"
+base=$(fx_bare_root "$suite") || skip "debootstrap could not make a $suite (no network?)"
 run=$(mktemp -d "${TMPDIR:-/var/tmp}/scankit-fresh-$suite.XXXXXX")
 kept=$source/build/fresh
 trap 'exit 1' TERM INT
