@@ -284,7 +284,8 @@ bool choose_once(Choices* choices, const Direction& d, const DispatchTable& tabl
 
 }  // namespace
 
-#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options, \
+                        part)                                                                                \
   make_variant<Layout<lanes, per, channels>, ForwardMemory<Layout<lanes, per, channels>, sliced, options>,   \
                ForwardMemory<Layout<lanes, per, channels>, sliced, OptionsOf<options, 4>::Type>>(            \
       options::kTeam, sliced, threads, blocks, blocks32, busy, alone, false, options::kOdd),
@@ -301,7 +302,7 @@ const int kForwardShipped = kForwardVariantCount
 #undef FORWARD_VARIANT
 
 #define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,        \
-                         options)                                                                           \
+                         options, part)                                                                     \
   make_variant<Layout<lanes, per, channels>, BackwardMemory<Layout<lanes, per, channels>, sliced, options>, \
                BackwardMemory<Layout<lanes, per, channels>, sliced, OptionsOf<options, 4>::Type>>(          \
       options::kTeam, sliced, threads, blocks, blocks32, busy, alone, false, options::kOdd),

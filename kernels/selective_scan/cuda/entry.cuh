@@ -30,6 +30,30 @@
 #define SCANKIT_PASTE(a, b) SCANKIT_PASTE_(a, b)
 #define SCANKIT_TYPE SCANKIT_PASTE(SCANKIT_TYPE_, SCANKIT_DTYPE)
 
+// The kernels of forward and backward are in parts (the last column of variants.def), of which a unit has one or more.
+#define SCANKIT_ALL(...) __VA_ARGS__
+#define SCANKIT_NONE(...)
+#ifdef SCANKIT_PART_main
+#define SCANKIT_OF_main SCANKIT_ALL
+#else
+#define SCANKIT_OF_main SCANKIT_NONE
+#endif
+#ifdef SCANKIT_PART_rest
+#define SCANKIT_OF_rest SCANKIT_ALL
+#else
+#define SCANKIT_OF_rest SCANKIT_NONE
+#endif
+#ifdef SCANKIT_PART_few
+#define SCANKIT_OF_few SCANKIT_ALL
+#else
+#define SCANKIT_OF_few SCANKIT_NONE
+#endif
+#ifdef SCANKIT_PART_many
+#define SCANKIT_OF_many SCANKIT_ALL
+#else
+#define SCANKIT_OF_many SCANKIT_NONE
+#endif
+
 // extern "C": the loader finds them by name. __global__ functions of a namespace keep their C name. The
 // second number of __launch_bounds__, blocks a multiprocessor, bounds the registers of a thread; the
 // planner counts on it (resident_warps in choice.h).
@@ -39,21 +63,24 @@ namespace scankit::selective_scan {
 // launch, and no compiler sees it. Arguments take at most kArgumentCapacity bytes (driver_plan.h) of the 4
 // KB that a kernel's parameters may.
 #ifdef SCANKIT_FORWARD
-#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
-  extern "C" __global__ void __launch_bounds__(threads,                                                      \
-                                               SCANKIT_TYPE::kSize == 4 && blocks32 ? blocks32 : blocks)     \
-      scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {                                        \
-    using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                           \
-    forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, Options>(p);                          \
-  }
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options, \
+                        part)                                                                                \
+  SCANKIT_OF_##part(extern "C" __global__ void __launch_bounds__(                                            \
+      threads, SCANKIT_TYPE::kSize == 4 && blocks32 ? blocks32 : blocks)                                     \
+                        scankit_forward_##name(SCANKIT_PARAMETER(ForwardArguments) p) {                      \
+                          using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                     \
+                          forward_kernel<SCANKIT_TYPE, Layout<lanes, per, channels>, sliced, Options>(p);    \
+                        })
 #define BACKWARD_VARIANT(...)
 #include "kernels/selective_scan/cuda/variants.def"
+#ifdef SCANKIT_PART_main
 // 5: kEndsResident of choice.cc.
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_forward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
   device::let_next_begin();
   ends_kernel<SCANKIT_TYPE, false>(p);
 }
+#endif
 #endif
 
 #ifdef SCANKIT_BACKWARD
@@ -70,20 +97,23 @@ SCANKIT_DEVICE void backward_if_taken(const BackwardArguments& p) {
 #endif
 #define FORWARD_VARIANT(...)
 #define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,       \
-                         options)                                                                          \
-  extern "C" __global__ void __launch_bounds__(                                                            \
-      threads, SCANKIT_TYPE::kSize == 4 && blocks32 ? blocks32 : blocks + !blocks)                         \
-      scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {                                    \
+                         options, part)                                                                    \
+  SCANKIT_OF_##part(extern "C" __global__ void __launch_bounds__(                                          \
+      threads, SCANKIT_TYPE::kSize == 4 && blocks32                                                        \
+                   ? blocks32                                                                              \
+                   : blocks + !blocks) scankit_backward_##name(SCANKIT_PARAMETER(BackwardArguments) p) {   \
     device::let_next_begin();                                                                              \
     using Options = OptionsOf<options, SCANKIT_TYPE::kSize>::Type;                                         \
     backward_if_taken<SCANKIT_BLOCKS(blocks, blocks32), Layout<lanes, per, channels>, sliced, Options>(p); \
-  }
+  })
 #include "kernels/selective_scan/cuda/variants.def"
+#ifdef SCANKIT_PART_main
 extern "C" __global__ void __launch_bounds__(kEndsWarps * 32, 5)
     scankit_backward_ends(SCANKIT_PARAMETER(EndsArguments) p) {
   device::let_next_begin();
   ends_kernel<SCANKIT_TYPE, true>(p);
 }
+#endif
 #endif
 
 #ifdef SCANKIT_CONSTANT

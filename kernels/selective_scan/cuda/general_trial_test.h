@@ -23,13 +23,14 @@ std::function<void()> general_body(const std::string& symbol, const device::Laun
 
 template <class T>
 std::function<void()> plain_body(const std::string& symbol, const device::Launch& launch) {
-#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options) \
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options, \
+                        part)                                                                                \
   if (symbol == "scankit_forward_" #name)                                                                    \
     return body_of(&forward_kernel<T, Layout<lanes, per, channels>, sliced,                                  \
                                    typename OptionsOf<options, T::kSize>::Type>,                             \
                    launch);
 #define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, \
-                         options)                                                                    \
+                         options, part)                                                              \
   if (symbol == "scankit_backward_" #name)                                                           \
     return body_of(&backward_kernel<T, Layout<lanes, per, channels>, sliced,                         \
                                     typename OptionsOf<options, T::kSize>::Type>,                    \
@@ -84,10 +85,10 @@ inline void run_launch(const device::Launch& launch) {
   if (unit == std::string("constant_bf16")) body = constant_body<BFloat>(symbol, launch);
   if (unit == std::string("packed_f32")) body = packed_body<Float>(symbol, launch);
   if (unit == std::string("packed_bf16")) body = packed_body<BFloat>(symbol, launch);
-  if (unit == std::string("forward_f32") || unit == std::string("backward_f32"))
-    body = plain_body<Float>(symbol, launch);
-  if (unit == std::string("forward_bf16") || unit == std::string("backward_bf16"))
-    body = plain_body<BFloat>(symbol, launch);
+  if (const std::string_view name = unit; name.starts_with("forward_") || name.starts_with("backward_")) {
+    if (name.ends_with("_f32")) body = plain_body<Float>(symbol, launch);
+    if (name.ends_with("_bf16")) body = plain_body<BFloat>(symbol, launch);
+  }
   if (unit == std::string("reduce")) body = body_of(&reduce_kernel, launch);
   ASSERT_TRUE(body) << unit << " " << symbol;
   run_blocks(launch, body, [] { std::memset(memory, 0xff, sizeof memory); });  // NaN

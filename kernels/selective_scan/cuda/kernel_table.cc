@@ -18,12 +18,19 @@ namespace scankit::selective_scan {
 #define PACKED_KERNEL(name)                                                       \
   {"packed_f32", "scankit_packed_" name}, {"packed_f16", "scankit_packed_" name}, \
       {"packed_bf16", "scankit_packed_" name},
-#define FORWARD_VARIANT(name, ...)                                                      \
-  {"forward_f32", "scankit_forward_" #name}, {"forward_f16", "scankit_forward_" #name}, \
-      {"forward_bf16", "scankit_forward_" #name},
-#define BACKWARD_VARIANT(name, ...)                                                         \
-  {"backward_f32", "scankit_backward_" #name}, {"backward_f16", "scankit_backward_" #name}, \
-      {"backward_bf16", "scankit_backward_" #name},
+// The parts of variants.def are units of their own for 16-bit types, and one for fp32 (units.def).
+#define PART_main ""
+#define PART_rest "rest_"
+#define PART_few "few_"
+#define PART_many "many_"
+#define FORWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options, \
+                        part)                                                                                \
+  {"forward_f32", "scankit_forward_" #name}, {"forward_" PART_##part "f16", "scankit_forward_" #name},       \
+      {"forward_" PART_##part "bf16", "scankit_forward_" #name},
+#define BACKWARD_VARIANT(name, lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone,       \
+                         options, part)                                                                    \
+  {"backward_f32", "scankit_backward_" #name}, {"backward_" PART_##part "f16", "scankit_backward_" #name}, \
+      {"backward_" PART_##part "bf16", "scankit_backward_" #name},
 const device::KernelName kCudaKernels[] = {
 #include "kernels/selective_scan/cuda/variants.def"
     GENERAL_KERNEL("forward_real") GENERAL_KERNEL("forward_complex") GENERAL_KERNEL("backward_real")

@@ -1,10 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernels run what is not a real A with a variable B and C, or has states beside the scan; and which launches
 // overlap.
+#include <map>
+
 #include "kernels/selective_scan/cuda/launch_problem_test.h"
 
 namespace scankit::selective_scan {
 namespace {
+
+// A kernel whose part no unit is compiled with would be missed at the first launch, on a GPU.
+TEST(KernelTable, EachVariantIsInAUnitThatHasItsPart) {
+  std::map<std::string, std::string> flags;
+#define UNIT(name, defines) flags[#name] = defines " ";
+#include "kernels/selective_scan/cuda/units.def"
+#undef UNIT
+  std::vector<std::string> parts;
+#define ADD_PART(lanes, per, channels, sliced, threads, blocks, blocks32, busy, alone, options, part) \
+  parts.push_back("-DSCANKIT_PART_" #part " ");
+#define FORWARD_VARIANT(name, ...) ADD_PART(__VA_ARGS__)
+#define BACKWARD_VARIANT(name, ...) ADD_PART(__VA_ARGS__)
+#include "kernels/selective_scan/cuda/variants.def"
+  ASSERT_EQ(static_cast<int>(parts.size()), kForwardVariantCount + kBackwardVariantCount);
+  for (size_t i = 0; i < 3 * parts.size(); ++i) {
+    const device::KernelName& kernel = kCudaKernels[i];
+    const std::string& defines = flags[kernel.unit];
+    EXPECT_NE(defines.find(parts[i / 3]), std::string::npos) << kernel.unit << " " << kernel.symbol;
+    const char* const types[] = {"=F32 ", "=F16 ", "=BF16 "};
+    EXPECT_NE(defines.find(types[i % 3]), std::string::npos) << kernel.unit << " " << kernel.symbol;
+  }
+}
 
 TEST(Launch, TheGeneralKernelsTakeWhatTheOthersDoNot) {
   static float sink;
