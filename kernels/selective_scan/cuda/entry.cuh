@@ -8,8 +8,8 @@
 #include "kernels/selective_scan/cuda/update.cuh"
 
 // The kernels of one compile unit (units.def): SCANKIT_FORWARD, SCANKIT_BACKWARD, SCANKIT_GENERAL (both
-// directions of the general kernels), SCANKIT_CONSTANT (both of the plain ones for a constant B or C), SCANKIT_PACKED (both for packed sequences),
-// SCANKIT_UPDATE (of every element type) or SCANKIT_REDUCE chooses what, and SCANKIT_DTYPE (F32, F16, BF16)
+// directions of the general kernels), SCANKIT_CONSTANT (both of the plain ones for a constant B or C),
+// SCANKIT_PACKED (both for packed sequences), SCANKIT_UPDATE (of every element type) or SCANKIT_REDUCE chooses what, and SCANKIT_DTYPE (F32, F16, BF16)
 // the element type. kernel_table.cc lists the same kernels by unit and name for the planner.
 //
 // A kernel takes its arguments by value, as one structure, and passes them on by reference. __grid_constant__
@@ -31,6 +31,13 @@
 #define SCANKIT_TYPE SCANKIT_PASTE(SCANKIT_TYPE_, SCANKIT_DTYPE)
 
 // The kernels of forward and backward are in parts (the last column of variants.def), of which a unit has one or more.
+// A test that emulates them has all.
+#ifdef SCANKIT_EMULATED
+#define SCANKIT_PART_main
+#define SCANKIT_PART_rest
+#define SCANKIT_PART_few
+#define SCANKIT_PART_many
+#endif
 #define SCANKIT_ALL(...) __VA_ARGS__
 #define SCANKIT_NONE(...)
 #ifdef SCANKIT_PART_main
