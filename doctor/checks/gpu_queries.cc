@@ -183,11 +183,9 @@ std::optional<SupportedCuda> supported_cuda(const Snapshot& snapshot) {
                                : Evidence{"/driver/value/version", driver.version}};
 }
 
-namespace {
 // Chips of the Tegra line. Their cubins cannot be exchanged with those of desktop chips of the same major
 // version (CUDA binary compatibility, "supported only for the desktop").
 bool is_tegra(unsigned sm) { return sm == 53 || sm == 62 || sm == 72 || sm == 87 || sm == 101 || sm == 110; }
-}  // namespace
 
 // Whether the image runs on a GPU with this compute capability (90 for 9.0). A cubin runs within its
 // major version from its own minor version up; the driver compiles PTX for anything newer; an "a"

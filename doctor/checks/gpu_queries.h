@@ -47,6 +47,7 @@ struct SupportedCuda {
 std::optional<SupportedCuda> supported_cuda(const Snapshot& snapshot);
 
 bool runs_on(const DeviceImage& image, unsigned gpu);
+bool is_tegra(unsigned sm);                                      // the GPU of a Tegra chip (Jetson)
 std::string image_name(const DeviceImage& image);                // "sm_90a", "PTX 80"
 std::string image_list(const std::vector<DeviceImage>& images);  // each once
 // Whether the driver can decompress the image; nothing if its version is not known.

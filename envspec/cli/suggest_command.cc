@@ -8,6 +8,7 @@
 #include "builder/toolchain/toolchain.h"
 #include "doctor/base/exit_status.h"
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/cli/commands.h"
@@ -173,7 +174,8 @@ Result<CommandRequest> command_request(const EnvSuggestOptions& options, const O
   commands.scankit = report::scankit_program();
   std::vector<std::string> archs;
   for (const unsigned gpu : target.request.gpus) archs.push_back(sm(gpu));
-  if (target.described_gpus || origin.subject.host == nullptr) commands.archs = join(archs, ",");
+  const bool elsewhere = origin.subject.host == nullptr || target.request.machine != kMachine;
+  if (target.described_gpus || elsewhere) commands.archs = join(archs, ",");
   for (const PackageWish& wish : target.request.packages)
     if (wish.name == "triton") commands.extra.push_back(wish.text);
   return commands;
@@ -197,16 +199,12 @@ Result<SuggestAnswer> suggest_for(const EnvSuggestOptions& options) {
   SuggestAnswer answer;
   const Snapshot& machine = origin.subject.snapshot;
   SCANKIT_TRY(answer.target, target_of(described, machine, origin.where));
-  if (!answer.target.processor.empty() && answer.target.processor != "x86_64")
-    return Error{
-        Errc::Unsupported,
-        message("scankit's tables describe builds for x86_64 only, and this is {}", answer.target.processor),
-        message("`scankit doctor` examines an environment on any processor")};
   SuggestRequest& request = answer.target.request;
   if (origin.spec) add_spec(*origin.spec, answer.target);
   SCANKIT_CHECK(add_packages(options.packages, request));
   request.release_pages = !options.index_only;
-  if (!answer.target.described_gpus) request.nvcc_majors = nvcc_majors(origin.subject);
+  if (!answer.target.described_gpus && request.machine == kMachine)
+    request.nvcc_majors = nvcc_majors(origin.subject);
   answer.suggestion = suggest(request);
   SCANKIT_TRY(answer.commands, command_request(options, origin, answer.target));
   answer.offline = options.offline;
@@ -262,6 +260,11 @@ void add_target(CLI::App& command, DescribedTarget& target) {
       ->delimiter(',')
       ->check(CLI::Validator(probes::gpu_name_problem, ""));
   command
+      .add_option("--machine", target.machine,
+                  say("suggest for this processor instead of this machine's: x86_64 or aarch64"))
+      ->type_name("PROCESSOR")
+      ->check(CLI::IsMember({"x86_64", "aarch64"}));
+  command
       .add_option("--driver", target.driver,
                   say("suggest for this driver version instead of the installed one, such as 550.54"))
       ->type_name("VERSION")
@@ -289,6 +292,7 @@ void add_suggest_command(CLI::App& env, int& exit_status) {
   note(*command,
        {.examples = {"scankit env suggest", "scankit env suggest \"mamba-ssm>=2.3\" \"torch==2.8.*\"",
                      "scankit env suggest --gpu sm_90 --driver 550.54 --glibc 2.28 --python 3.11",
+                     "scankit env suggest --machine aarch64 --gpu sm_121 --driver 580.95 --glibc 2.39",
                      "scankit env suggest --for machine.json --json --offline"},
         .statuses = {{kExitClean, say("a set fits")},
                      {kExitFindings, say("nothing fits")},

@@ -6,6 +6,7 @@
 #include "builder/installer/installer.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/knowledge/known_packages.h"
 #include "doctor/matrix/places.h"
@@ -86,7 +87,19 @@ bool is_older(const Version& driver, Version needed) {
   return driver < needed;
 }
 
+// The numbers of a Jetson's drivers are their own: 540.4 is that of Jetson Linux 36.4. Only their branch is compared.
+bool is_for_jetson(const SuggestRequest& request) {
+  return std::ranges::any_of(request.gpus, checks::is_tegra);
+}
+Version as_compared(const SuggestRequest& request, Version needed) {
+  if (is_for_jetson(request)) needed.release.resize(1);
+  return needed;
+}
+
 Message supported_by_driver(const SuggestRequest& request) {
+  if (request.driver_cuda)
+    return message("driver {} supports CUDA up to {}", request.driver_text,
+                   request.driver_cuda->major_minor());
   const auto supported = knowledge::cuda_of_driver(*request.driver);
   return supported
              ? message("driver {} supports CUDA up to {}", request.driver_text, supported->cuda.major_minor())
@@ -145,11 +158,13 @@ class Judge {
   }
 
   void driver() {
-    const Version oldest = oldest_driver(*set_.build), of_cuda = *knowledge::minimum_driver(set_.build->cuda);
-    set_.needs_driver = driver_text(with_gpus(oldest));
+    const Version oldest = as_compared(request_, oldest_driver(*set_.build)),
+                  of_cuda = as_compared(request_, *knowledge::minimum_driver(set_.build->cuda));
+    set_.needs_driver = driver_text(as_compared(request_, with_gpus(oldest)));
     if (!request_.driver) return;
     const unsigned major = set_.build->cuda.part(0);
-    if (is_older(*request_.driver, of_cuda))
+    const auto supports = request_.driver_cuda;
+    if (supports ? supports->part(0) < major : is_older(*request_.driver, of_cuda))
       return violate(wish_of(Wish::Kind::Driver), "cuda:" + std::to_string(major),
                      {supported_by_driver(request_),
                       message("torch {} is built with CUDA {}", build_text(), set_.build->cuda_text),
@@ -185,7 +200,7 @@ class Judge {
 
   void driver_knows(unsigned gpu) {
     const auto knows = driver_that_knows(gpu);
-    if (!knows || !is_older(*request_.driver, *knows)) return;
+    if (!knows || request_.driver_cuda || !is_older(*request_.driver, as_compared(request_, *knows))) return;
     violate(wish_of(Wish::Kind::Driver), "gpu of driver",
             {supported_by_driver(request_),
              message("code for {} needs a driver of {} or newer", sm(gpu), driver_text(*knows))},
@@ -249,10 +264,12 @@ class Judge {
   void package(const PackageWish& wish) {
     PackagePlan plan = plan_package(request_, wish, set_);
     const bool none = plan.how != PackagePlan::How::Index && plan.release == nullptr;
+    const auto glibc = Version::parse(plan.needs_glibc), torch = Version::parse(set_.needs_glibc);
+    if (glibc && torch && *torch < *glibc) set_.needs_glibc = plan.needs_glibc;
+    const std::size_t also = plan.also ? wish_of(*plan.also) : wishes_.size();
     if (none)
       violate(wish_of(Wish::Kind::Package, wish.text), wish.name, std::move(plan.chain),
-              plan.gpu_decides && !request_.gpus.empty() ? std::optional(wish_of(Wish::Kind::Gpu))
-                                                         : std::nullopt);
+              also < wishes_.size() ? std::optional(also) : std::nullopt);
     else
       set_.packages.push_back(std::move(plan));
   }
@@ -285,13 +302,14 @@ std::vector<TorchCandidate> candidates_of(const SuggestRequest& request, const s
   for (const TorchRelease& torch : torch_releases())
     for (const TorchBuild& build : torch.builds)
       for (const std::string& python : known_target_pythons()) {
-        if (!matrix::torch_has_wheels_for(torch.minor, python)) continue;
+        if (build.machine != request.machine || !matrix::torch_has_wheels_for(torch.minor, python)) continue;
         TorchCandidate candidate;
         candidate.set.python = python;
         candidate.set.torch = &torch;
         candidate.set.build = &build;
         candidate.set.torch_version = torch.version;
         candidate.set.numpy = torch.numpy;
+        candidate.set.needs_glibc = build.glibc;
         Judge(request, wishes, candidate).all();
         candidates.push_back(std::move(candidate));
       }

@@ -4,6 +4,7 @@
 
 #include "builder/installer/installer.h"
 #include "doctor/base/files.h"
+#include "doctor/base/machine.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
 #include "doctor/model/snapshot_variables.h"
@@ -16,14 +17,18 @@ namespace {
 using Words = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
-// "manylinux_2_28" of glibc 2.28, as uv names platforms; it knows those from 2.17 to 2.41.
-std::string platform_of(const SuggestAnswer& answer, const SuggestedSet& set) {
+unsigned glibc_minor(const SuggestAnswer& answer, const SuggestedSet& set) {
   const std::string& wished = answer.target.request.glibc;
-  std::string glibc = wished.empty() ? set.build->glibc : wished;
-  const auto parsed = Version::parse(glibc);
-  constexpr unsigned kOldest = 17, kNewest = 40;
-  const unsigned minor = std::clamp(parsed ? parsed->part(1) : 28, kOldest, kNewest);
-  return "x86_64-manylinux_2_" + std::to_string(minor);
+  const auto parsed = Version::parse(wished.empty() ? set.needs_glibc : wished);
+  return parsed ? parsed->part(1) : 28;
+}
+
+// "x86_64-manylinux_2_28" for glibc 2.28 to 2.30, as uv names platforms: it knows 2.17, 2.28 and those from 2.31 to 2.40.
+std::string platform_of(const SuggestAnswer& answer, const SuggestedSet& set) {
+  const unsigned have = glibc_minor(answer, set);
+  constexpr unsigned kOldest = 17, kMiddle = 28, kLater = 31, kNewest = 40;
+  const unsigned minor = have >= kLater ? std::min(have, kNewest) : have >= kMiddle ? kMiddle : kOldest;
+  return answer.target.request.machine + "-manylinux_2_" + std::to_string(minor);
 }
 
 // uv resolves for a Python and a platform that are not those of this machine. Dependencies are resolved as well: what
@@ -44,13 +49,21 @@ Words uv_words(const installer::Installer& uv, const SuggestAnswer& answer, cons
 
 // `pip install --dry-run` before 25.3 downloads whole wheels, gigabytes of torch. `pip index versions` downloads none, but
 // knows no dependencies. It lists what fits the Python, without yanked releases.
-Words pip_words(const installer::Installer& pip, const std::string& name, const SuggestedSet& set) {
+Words pip_words(const installer::Installer& pip, const std::string& name, const SuggestAnswer& answer,
+                const SuggestedSet& set) {
   Words argv = pip.program;
   for (const std::string& word :
        {std::string("-vv"), std::string("--disable-pip-version-check"), std::string("--no-input"),
         std::string("index"), std::string("versions"), name, std::string("--python-version"), set.python,
         std::string("--retries"), std::string("1")})
     argv.push_back(word);
+  // For another processor pip wants each tag by name: that of glibc 2.35 does not include that of 2.34.
+  const std::string& machine = answer.target.request.machine;
+  constexpr unsigned kOldest = 17;
+  for (unsigned minor = glibc_minor(answer, set); machine != kMachine && minor >= kOldest; --minor) {
+    argv.emplace_back("--platform");
+    argv.push_back("manylinux_2_" + std::to_string(minor) + "_" + machine);
+  }
   return argv;
 }
 
@@ -170,7 +183,7 @@ class SetAsker {
       const std::string key = wish->name + " " + set.python;
       if (!listed_.contains(key)) {
         if (left().count() <= 0) return out_of_time();
-        const IndexRun run = run_installer(pip_words(check_.installer, wish->name, set),
+        const IndexRun run = run_installer(pip_words(check_.installer, wish->name, answer_, set),
                                            installer::folder_of(check_.installer), left());
         if (run.timed_out) return out_of_time();
         if (const std::string page = unread_page_in(run.out); !run.ok && !page.empty())

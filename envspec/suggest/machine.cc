@@ -7,6 +7,7 @@
 #include "doctor/base/files.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/checks/gpu_queries.h"
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/probes/target/target.h"
 #include "envspec/check/check.h"
@@ -48,11 +49,12 @@ class TargetReader {
   }
 
   Result<SuggestTarget> all() {
+    SCANKIT_CHECK(processor());
     SCANKIT_CHECK(gpus());
+    note_chips();
     SCANKIT_CHECK(driver());
     SCANKIT_CHECK(glibc());
     SCANKIT_CHECK(python());
-    target_.processor = processor_of(machine_);
     return std::move(target_);
   }
 
@@ -64,6 +66,43 @@ class TargetReader {
   void not_known(const Message& note) {
     target_.notes.push_back(note);
     target_.unknown = true;
+  }
+
+  Result<void> processor() {
+    const std::string& described = described_.machine;
+    const std::string found = described.empty() ? processor_of(machine_) : described;
+    if (found.empty()) {
+      not_known(message("the processor could not be read, and x86_64 is assumed; give it with --machine"));
+      return {};
+    }
+    if (found != "x86_64" && found != "aarch64")
+      return Error{
+          Errc::Unsupported,
+          message("scankit's tables describe builds for x86_64 and aarch64 only, and this is {}", found),
+          message("`scankit doctor` examines an environment on any processor")};
+    request().machine = found;
+    if (found == "x86_64" && described.empty()) return {};
+    target_.facts.emplace_back("processor", say("{} ({})", found, described.empty() ? where_ : "--machine"));
+    if (found == "aarch64")
+      target_.notes.push_back(
+          message("for aarch64 the package index has torch with CUDA from 2.11 on; older releases there are "
+                  "without CUDA, and what PyTorch's own archive has is not in scankit's tables"));
+    return {};
+  }
+
+  // A Jetson for which no wheel of torch was built, and one that was described without its processor.
+  void note_chips() {
+    for (const unsigned gpu : request().gpus) {
+      if (!checks::is_tegra(gpu) || any_build_has_code_for(request().machine, gpu)) continue;
+      if (any_build_has_code_for("aarch64", gpu))
+        target_.notes.push_back(
+            message("{} is on a chip with an aarch64 processor: --machine aarch64 suggests for it", sm(gpu)));
+      else
+        target_.notes.push_back(
+            message("{} is the GPU of a Jetson for which the wheels of torch have no code: install the torch "
+                    "that NVIDIA publishes for its JetPack, then run scankit fix in that environment",
+                    sm(gpu)));
+    }
   }
 
   Result<void> gpus() {
@@ -97,6 +136,8 @@ class TargetReader {
       request().driver_text = described_.driver;
     } else if (machine_.driver.present()) {
       request().driver_text = machine_.driver.value.version;
+      if (!machine_.os.value.l4t.empty())
+        request().driver_cuda = Version::parse(machine_.driver.value.cuda_version);
     } else if (machine_.driver.state == ProbeState::Absent) {
       target_.notes.push_back(message(
           "no NVIDIA driver was found: each set names the oldest one that it needs; --driver names one"));

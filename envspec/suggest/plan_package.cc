@@ -11,6 +11,8 @@
 namespace scankit::envspec {
 namespace {
 
+constexpr const char* kWheelMachine = "x86_64";  // of all wheels in packages.yaml
+
 // Of one release: which wheel fits, or by what the nearest one does not.
 class WheelSearch {
  public:
@@ -22,6 +24,8 @@ class WheelSearch {
   std::vector<Message> why_not() const {
     const std::string name = row_.name + " " + release_.version;
     if (release_.wheels.empty()) return {message("no wheel of {} is known", name)};
+    if (request_.machine != kWheelMachine)
+      return {message("the wheels of {} are for {}", name, kWheelMachine)};
     if (!request_.release_pages)
       return {message("the wheels of {} are on its release page, not on the package index", name)};
     const unsigned cuda = set_.build->cuda.part(0);
@@ -63,23 +67,56 @@ std::string version_in(const PackageRow& row, const PackageRelease& release, con
   return newer && range.contains(*named) ? range.text() : std::string();
 }
 
-// Why a release cannot be installed in this set at all; empty where it can.
-std::vector<Message> why_excluded(const PackageRow& row, const PackageRelease& release,
-                                  const SuggestedSet& set) {
+// Why a release cannot be installed in this set at all; empty where it can. `also`: the fact of the machine that it is for.
+struct Exclusion {
+  std::vector<Message> why;
+  std::optional<Wish::Kind> also;
+  std::string glibc;
+};
+
+// The pin whose wheels this system's glibc does not run. Its source archive would be built with a toolchain of its own.
+Exclusion excluded_by_pins(const SuggestRequest& request, const std::string& name,
+                           const PackageRelease& release) {
+  const auto have = Version::parse(request.glibc);
+  for (const PinWheels& pin : release.pin_wheels) {
+    const auto needs = Version::parse(pin.glibc);
+    if (pin.machine != request.machine || !have || !needs || !(*have < *needs)) continue;
+    return {{message("{} requires {}", name, pin.pin),
+             message("the wheels of {} for {} need glibc {}", pin.pin, pin.machine, pin.glibc),
+             message("this system has glibc {}", request.glibc)},
+            Wish::Kind::Glibc,
+            pin.glibc};
+  }
+  return {};
+}
+
+std::string glibc_of_pins(const SuggestRequest& request, const PackageRelease& release) {
+  for (const PinWheels& pin : release.pin_wheels)
+    if (pin.machine == request.machine) return pin.glibc;
+  return "";
+}
+
+Exclusion why_excluded(const SuggestRequest& request, const PackageRow& row, const PackageRelease& release,
+                       const SuggestedSet& set) {
   const std::string name = row.name + " " + release.version;
   const auto range = [](const std::string& text) {
     return VersionRange::parse(text).value_or(VersionRange());
   };
   if (!release.python.empty() && !minor_meets(range(release.python), set.python))
-    return {message("{} requires Python {}", name, release.python), message("Python is {}", set.python)};
-  if (release.triton.empty()) return {};
-  if (set.torch->triton.empty())
-    return {message("{} requires triton {}", name, release.triton),
-            message("torch {} comes without triton", set.torch_version)};
-  if (!triton_meets(range(release.triton), set))
-    return {message("{} requires triton {}", name, release.triton),
-            message("torch {} requires triton {}", set.torch_version, triton_text(set))};
-  return {};
+    return {{message("{} requires Python {}", name, release.python), message("Python is {}", set.python)},
+            {},
+            ""};
+  if (!release.triton.empty() && set.torch->triton.empty())
+    return {{message("{} requires triton {}", name, release.triton),
+             message("torch {} comes without triton", set.torch_version)},
+            {},
+            ""};
+  if (!release.triton.empty() && !triton_meets(range(release.triton), set))
+    return {{message("{} requires triton {}", name, release.triton),
+             message("torch {} requires triton {}", set.torch_version, triton_text(set))},
+            {},
+            ""};
+  return excluded_by_pins(request, name, release);
 }
 
 // scankit compiles its module with the NVRTC of CUDA 12.9 or of torch, whichever knows the GPU.
@@ -123,19 +160,20 @@ bool is_built_for(const PackageRelease& release, const std::string& torch) {
 // Releases that can be installed in the set, newest first, each with its version; why the newest other cannot.
 struct Eligible {
   std::vector<std::pair<const PackageRelease*, std::string>> releases;
-  std::vector<Message> excluded;
+  Exclusion excluded;
 };
 
-Eligible eligible_of(const PackageRow& row, const PackageWish& wish, const SuggestedSet& set) {
+Eligible eligible_of(const SuggestRequest& request, const PackageRow& row, const PackageWish& wish,
+                     const SuggestedSet& set) {
   Eligible eligible;
   for (const PackageRelease& release : row.releases) {
     const std::string version = version_in(row, release, wish.range);
     if (version.empty()) continue;
-    std::vector<Message> why = why_excluded(row, release, set);
-    if (why.empty())
+    Exclusion exclusion = why_excluded(request, row, release, set);
+    if (exclusion.why.empty())
       eligible.releases.emplace_back(&release, version);
-    else if (eligible.excluded.empty())
-      eligible.excluded = std::move(why);
+    else if (eligible.excluded.why.empty())
+      eligible.excluded = std::move(exclusion);
   }
   return eligible;
 }
@@ -190,19 +228,23 @@ PackagePlan plan_package(const SuggestRequest& request, const PackageWish& wish,
   }
   plan.how = PackagePlan::How::Wheel;
   plan.module = plan.row->module;
-  Eligible eligible = eligible_of(*plan.row, wish, set);
+  Eligible eligible = eligible_of(request, *plan.row, wish, set);
   if (eligible.releases.empty()) {
-    plan.chain = eligible.excluded.empty()
+    Exclusion& excluded = eligible.excluded;
+    plan.also = excluded.also;
+    plan.needs_glibc = excluded.glibc;
+    plan.chain = excluded.why.empty()
                      ? std::vector<Message>{message("no release in scankit's tables meets \"{}\"", wish.text)}
-                     : std::move(eligible.excluded);
+                     : std::move(excluded.why);
     return plan;
   }
   choose_release(request, eligible, set, plan);
+  plan.needs_glibc = glibc_of_pins(request, *plan.release);
   if (plan.how == PackagePlan::How::Wheel || made_here(request, set, plan)) return plan;
   plan.how = PackagePlan::How::Wheel;
   plan.chain.push_back(message("no compiler that scankit uses makes code for this GPU"));
   plan.release = nullptr;
-  plan.gpu_decides = true;
+  plan.also = Wish::Kind::Gpu;
   return plan;
 }
 

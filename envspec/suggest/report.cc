@@ -52,6 +52,7 @@ std::string how_text(const PackagePlan& plan) {
 
 // "driver 580.95 (--driver)"
 std::string fact_text(const std::string& name, const std::string& value) {
+  if (name == "processor") return say("processor {}", value);
   return name == "driver" ? say("driver {}", value) : name + " " + value;
 }
 
@@ -175,7 +176,7 @@ SuggestJson set_json(const SuggestAnswer& answer, const SuggestedSet& set, const
           {"torch_source", set.build->on_index ? "index" : "torch-backend"},
           {"gpu_code", set.by_ptx ? "ptx" : "cubin"},
           {"needs_driver", set.needs_driver},
-          {"needs_glibc", set.build->glibc},
+          {"needs_glibc", set.needs_glibc},
           {"packages", std::move(packages)},
           {"notes", chain_json(set.notes)},
           {"index",
@@ -200,7 +201,8 @@ SuggestJson target_json(const SuggestTarget& target) {
   for (const unsigned gpu : target.request.gpus) gpus.push_back(sm(gpu));
   SuggestJson packages = SuggestJson::array();
   for (const PackageWish& wish : target.request.packages) packages.push_back(wish.text);
-  return {{"gpus", std::move(gpus)},
+  return {{"machine", target.request.machine},
+          {"gpus", std::move(gpus)},
           {"driver", report::or_null(target.request.driver_text)},
           {"glibc", report::or_null(target.request.glibc)},
           {"python", report::or_null(target.request.python_text)},

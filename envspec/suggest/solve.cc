@@ -178,12 +178,13 @@ bool satisfiable(const std::vector<TorchCandidate>& candidates, const std::set<s
   });
 }
 
-// Drops one wish after the other as long as the rest still conflicts: what remains is minimal.
+// Drops one wish after the other as long as the rest still conflicts: what remains is minimal. The last first: of two
+// conflicts the one is told that no other version ends, as that of a GPU.
 std::vector<Wish> conflict_of(const std::vector<TorchCandidate>& candidates,
                               const std::vector<Wish>& wishes) {
   std::set<std::size_t> left;
   for (std::size_t i = 0; i < wishes.size(); ++i) left.insert(i);
-  for (std::size_t i = 0; i < wishes.size(); ++i) {
+  for (std::size_t i = wishes.size(); i-- > 0;) {
     left.erase(i);
     if (satisfiable(candidates, left)) left.insert(i);
   }
@@ -197,7 +198,7 @@ Message change_text(const Wish& wish, const TorchCandidate& candidate) {
     case Wish::Kind::Driver:
       return message("a driver of {} or newer", candidate.set.needs_driver);
     case Wish::Kind::Glibc:
-      return message("glibc {} or newer", candidate.set.build->glibc);
+      return message("glibc {} or newer", candidate.set.needs_glibc);
     case Wish::Kind::Python:
       return message("Python {}", candidate.set.python);
     case Wish::Kind::Gpu:
@@ -215,7 +216,7 @@ long size_of_change(const Wish& wish, const TorchCandidate& candidate, const Sug
     return parsed ? static_cast<long>(parsed->part(0) * 1000 + parsed->part(1)) : 0L;
   };
   if (wish.kind == Wish::Kind::Driver) return number(candidate.set.needs_driver);
-  if (wish.kind == Wish::Kind::Glibc) return number(candidate.set.build->glibc);
+  if (wish.kind == Wish::Kind::Glibc) return number(candidate.set.needs_glibc);
   if (wish.kind == Wish::Kind::Python)
     return std::abs(number(candidate.set.python) - number(request.python ? request.python->least() : ""));
   return 0;

@@ -31,10 +31,13 @@ struct PackageWish {
 Result<PackageWish> parse_package_wish(const std::string& text);
 
 struct SuggestRequest {
-  std::vector<unsigned> gpus;     // none: no GPU is considered
-  std::optional<Version> driver;  // unset: any
+  std::string machine = "x86_64";  // processor: "x86_64", "aarch64"
+  std::vector<unsigned> gpus;      // none: no GPU is considered
+  std::optional<Version> driver;   // unset: any
   std::string driver_text;
-  std::string glibc;                   // "": any
+  std::optional<Version>
+      driver_cuda;    // that it supports, where the number of a driver does not tell: a Jetson
+  std::string glibc;  // "": any
   std::optional<VersionRange> python;  // unset: any
   std::string python_text;
   VersionRange cuda;                  // that torch may be built with; empty: any
@@ -59,9 +62,10 @@ struct PackagePlan {
   How how = How::Index;
   const PackageRelease* release = nullptr;  // null of Index
   const PackageRow* row = nullptr;
-  bool gpu_decides = false;    // without a release: it is for the GPU that no way exists
-  Message why;                 // one clause: why this way
-  std::vector<Message> chain;  // why not by a wheel; empty where it is one
+  std::optional<Wish::Kind> also;  // without a release: the fact of the machine that leaves no way
+  std::string needs_glibc;         // by the wheels of its pins; "" for no more than torch needs
+  Message why;                     // one clause: why this way
+  std::vector<Message> chain;      // why not by a wheel; empty where it is one
   bool is_range() const { return how == How::Index || release == nullptr || release->after_the_table; }
   // "mamba-ssm==2.3.2.post1", "mamba-ssm>=2.4"
   std::string requirement() const { return name + (is_range() ? "" : "==") + version; }
@@ -76,6 +80,7 @@ struct SuggestedSet {
   std::vector<PackagePlan> packages;
   std::vector<Message> notes;  // minor-version compatibility, PTX
   std::string needs_driver;    // "525.60.13"
+  std::string needs_glibc;     // "2.28"
   std::string numpy;           // "numpy<2", or ""
   bool by_ptx = false;
 };

@@ -46,6 +46,7 @@ struct DescribedTarget {
   std::string driver, glibc;      // "550.54", "2.28"
   std::string python;             // "3.11", or a range
   std::string from;               // --for: a stored snapshot or a scankit.yaml
+  std::string machine;            // "aarch64"
 };
 
 // The request, and what is to be said about how it was made.
@@ -55,7 +56,6 @@ struct SuggestTarget {
   std::vector<Message> notes;                              // what is not considered, and why
   bool unknown = false;                                    // a fact that the answer needs could not be read
   bool described_gpus = false;  // GPUs that commands must name, since they are not those of the machine
-  std::string processor;        // "x86_64"
 };
 
 // Puts together what was described and what the snapshot says of the machine. `where`: what messages call the

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "doctor/base/machine.h"
 #include "doctor/base/text.h"
+#include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/matrix/places.h"
 #include "envspec/suggest/solve.h"
@@ -24,6 +26,7 @@ std::string text_of(const YAML::Node& node) { return node ? node.as<std::string>
 // The request that `env suggest` makes of a described machine.
 SuggestRequest request_of(const YAML::Node& machine) {
   DescribedTarget described;
+  described.machine = machine["machine"] ? text_of(machine["machine"]) : "x86_64";
   described.gpus = machine["gpu"] ? split(text_of(machine["gpu"]), ",") : Texts{"none"};
   described.driver = text_of(machine["driver"]);
   described.glibc = text_of(machine["glibc"]);
@@ -92,14 +95,17 @@ TEST(Suggest, OffersOnlyWhatTheTablesAllow) {
   for (const auto& machine : machines) {
     const SuggestRequest request = request_of(machine);
     for (const SuggestedSet& set : suggest(request).sets) {
+      EXPECT_EQ(set.build->machine, request.machine);
       EXPECT_TRUE(matrix::torch_has_wheels_for(set.torch->minor, set.python));
       for (const unsigned gpu : request.gpus)
         EXPECT_TRUE(has_code_for(set.build->archs, gpu) || has_ptx_for(set.build->ptx, gpu)) << gpu;
       if (!request.glibc.empty()) {
         EXPECT_LE(*Version::parse(set.build->glibc), *Version::parse(request.glibc));
+        EXPECT_LE(*Version::parse(set.needs_glibc), *Version::parse(request.glibc));
       }
       // Where the driver is known to its last number.
-      if (request.driver && request.driver->release.size() > 2) {
+      if (request.driver && request.driver->release.size() > 2 &&
+          std::ranges::none_of(request.gpus, checks::is_tegra)) {
         EXPECT_GE(*request.driver, *knowledge::minimum_driver(set.build->cuda));
       }
     }
@@ -109,7 +115,12 @@ TEST(Suggest, OffersOnlyWhatTheTablesAllow) {
 TEST(Suggest, TablesAreWhole) {
   ASSERT_GE(torch_releases().size(), 16u);
   for (const TorchRelease& torch : torch_releases()) {
-    EXPECT_EQ(std::ranges::count(torch.builds, true, &TorchBuild::on_index), 1) << torch.minor;
+    for (const std::string machine : {"x86_64", "aarch64"}) {
+      const auto builds = std::ranges::count(torch.builds, machine, &TorchBuild::machine);
+      const auto on_index = std::ranges::count_if(
+          torch.builds, [&](const TorchBuild& build) { return build.machine == machine && build.on_index; });
+      EXPECT_EQ(on_index, builds > 0 ? 1 : 0) << torch.minor << " " << machine;
+    }
     for (const TorchBuild& build : torch.builds) {
       EXPECT_TRUE(std::ranges::is_sorted(build.archs)) << torch.minor << build.cuda_text;
       EXPECT_FALSE(build.archs.empty() || build.source.empty() || build.glibc.empty());
@@ -279,9 +290,12 @@ TEST(SuggestSpec, DemandsThePackageOfAWheelOnly) {
 }
 
 // The answer about the best set of an installer that runs `script`; what it is asked for are $1 and following.
-IndexAnswer answer_of_installer(installer::Installer::Kind kind, const std::string& script) {
+IndexAnswer answer_of_installer(
+    installer::Installer::Kind kind, const std::string& script,
+    const std::string& machine = "{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.11'}") {
   SuggestAnswer answer;
-  SuggestedSet set = best_of("{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.11'}");
+  answer.target.request = request_of(YAML::Load(machine));
+  SuggestedSet set = best_of(machine);
   answer.suggestion.sets = {set, set};
   IndexCheck check;
   check.installer = {.kind = kind, .program = {"/bin/sh", "-c", script, "installer"}, .why = ""};
@@ -329,6 +343,72 @@ TEST(SuggestIndex, RefusesOnlyByTheResolversOwnSentence) {
     EXPECT_EQ(said.state, one.state) << one.out << one.err;
     EXPECT_NE(english(said.why).find(one.why), std::string::npos) << english(said.why);
   }
+}
+
+// uv has names for some releases of glibc only, and pip takes each tag by itself.
+TEST(SuggestIndex, AsksForThePlatformOfTheTarget) {
+  const auto asked = [](installer::Installer::Kind kind, const char* machine, const char* glibc) {
+    const std::string target = std::string("{machine: ") + machine +
+                               ", gpu: sm_90, driver: 580.95.05, glibc: '" + glibc + "', python: '3.12'}";
+    return english(
+        answer_of_installer(kind, "echo $* | sed 's/.*--python-version//' >&2; exit 1", target).why);
+  };
+  using Kind = installer::Installer::Kind;
+  const auto has = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(asked(Kind::Uv, "aarch64", "2.39"), "--python-platform aarch64-manylinux_2_39 ");
+  has(asked(Kind::Uv, "aarch64", "2.28"), "--python-platform aarch64-manylinux_2_28 ");
+  has(asked(Kind::Uv, "x86_64", "2.30"), "--python-platform x86_64-manylinux_2_28 ");
+  has(asked(Kind::Uv, "x86_64", "2.41"), "--python-platform x86_64-manylinux_2_40 ");
+  const std::string elsewhere = std::string(kMachine) == "x86_64" ? "aarch64" : "x86_64";
+  const std::string pip = asked(Kind::Pip, elsewhere.c_str(), "2.29");
+  has(pip, "--platform manylinux_2_29_" + elsewhere + " --platform manylinux_2_28_" + elsewhere);
+  EXPECT_EQ(asked(Kind::Pip, kMachine, "2.35").find("--platform"), std::string::npos);
+}
+
+// A Jetson: what its GPU is, which processor belongs to it, and which CUDA its driver supports.
+TEST(Suggest, KnowsAJetson) {
+  const auto notes_of = [](const std::string& gpu, const std::string& machine) {
+    DescribedTarget described;
+    described.machine = machine;
+    described.gpus = {gpu};
+    const SuggestTarget target = target_of(described, Snapshot(), "a test").value();
+    std::string all;
+    for (const Message& note : target.notes) all += english(note) + "\n";
+    return all;
+  };
+  EXPECT_NE(notes_of("sm_87", "aarch64").find("NVIDIA publishes for its JetPack"), std::string::npos);
+  EXPECT_NE(notes_of("sm_110", "x86_64").find("--machine aarch64"), std::string::npos);
+  EXPECT_EQ(notes_of("sm_110", "aarch64").find("sm_110"), std::string::npos);
+  EXPECT_EQ(notes_of("sm_90", "x86_64").find("aarch64"), std::string::npos);
+
+  Snapshot thor;
+  thor.os.value.machine = "aarch64";
+  thor.os.value.l4t = "36.4.3";
+  thor.driver = Probed<Driver>::of({});
+  thor.driver.value.version = "540.4.0";
+  thor.driver.value.cuda_version = "12.6";
+  DescribedTarget described;
+  described.gpus = {"sm_110"};
+  described.glibc = "2.35";
+  const SuggestRequest request = target_of(described, thor, "a test").value().request;
+  EXPECT_EQ(request.machine, "aarch64");
+  const Suggestion suggestion = suggest(request);
+  ASSERT_FALSE(suggestion.ruled_out.empty());
+  EXPECT_EQ(english(suggestion.ruled_out.front().chain.front()), "driver 540.4.0 supports CUDA up to 12.6");
+}
+
+// A processor that could not be read is not taken for one that was.
+TEST(Suggest, SaysThatTheProcessorIsNotKnown) {
+  const SuggestTarget target = target_of({}, Snapshot(), "a test").value();
+  EXPECT_TRUE(target.unknown);
+  EXPECT_NE(english(target.notes.front()).find("processor could not be read"), std::string::npos);
+  Snapshot other;
+  other.os.value.machine = "ppc64le";
+  const auto refused = target_of({}, other, "a test");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::Unsupported);
 }
 
 // That it could not be asked for does not mean that the index has none.

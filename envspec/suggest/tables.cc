@@ -28,6 +28,7 @@ std::vector<Value> list(const YAML::Node& row, const char* key) {
 // `glibc` of the release, which a build in another image overrides.
 TorchBuild read_build(const YAML::Node& row, const std::string& glibc) {
   TorchBuild build;
+  build.machine = row["machine"] ? text(row, "machine") : "x86_64";
   build.cuda_text = text(row, "cuda");
   build.cuda = Version::parse(build.cuda_text).value_or(Version{});
   build.on_index = row["index"] && row["index"].as<bool>();
@@ -59,6 +60,8 @@ PackageRelease read_package_release(const YAML::Node& row) {
   release.triton = text(row, "triton");
   release.keep_build = text(row, "keep_build");
   release.pins = list<std::string>(row, "pins");
+  for (const auto& pin : row["pin_wheels"])
+    release.pin_wheels.push_back({text(pin, "machine"), text(pin, "pin"), text(pin, "glibc")});
   release.built_for = list<unsigned>(row, "built_for");
   release.built_before_13 = list<unsigned>(row, "built_before_13");
   for (const auto& wheel : row["wheels"])
@@ -109,6 +112,14 @@ bool has_code_for(const Archs& archs, unsigned gpu) {
     image.kind = "cubin";
     image.sm = arch;
     return checks::runs_on(image, gpu);
+  });
+}
+
+bool any_build_has_code_for(const std::string& machine, unsigned gpu) {
+  return std::ranges::any_of(torch_releases(), [&](const TorchRelease& release) {
+    return std::ranges::any_of(release.builds, [&](const TorchBuild& build) {
+      return build.machine == machine && has_code_for(build.archs, gpu);
+    });
   });
 }
 

@@ -17,9 +17,10 @@ using Archs = std::vector<unsigned>;
 inline std::string sm(unsigned gpu) { return "sm_" + std::to_string(gpu); }
 
 struct TorchBuild {
+  std::string machine;  // "x86_64", "aarch64"
   Version cuda;
   std::string cuda_text;        // "12.8"
-  bool on_index = false;        // the one build of its release that a package index has
+  bool on_index = false;        // the one build of its release that a package index has for this machine
   std::string glibc;            // "2.28"
   Archs archs;                  // GPUs whose code it contains
   std::optional<unsigned> ptx;  // the newest PTX in it
@@ -35,18 +36,23 @@ struct TorchRelease {
 };
 const std::vector<TorchRelease>& torch_releases();  // newest first
 
-// Wheels on the release page of a project.
+// Wheels on the release page of a project, all of them for x86_64.
 struct PublishedWheels {
   unsigned cuda = 0;  // major release
   std::vector<std::string> torch, pythons;
   Archs archs;
   std::string glibc;
 };
+// A pin whose wheels for one processor need a newer glibc than torch's own.
+struct PinWheels {
+  std::string machine, pin, glibc;  // "aarch64", "tilelang==0.1.8", "2.34"
+};
 struct PackageRelease {
   std::string version;
   bool after_the_table = false;   // stands for releases newer than the rows; only for who demands one
   std::string python, triton;     // ranges that its metadata requires; "" for any
   std::vector<std::string> pins;  // further exact requirements that decide what can be installed
+  std::vector<PinWheels> pin_wheels;
   std::string keep_build;  // the variable that asks for the CUDA module where it is left out by default
   Archs built_for, built_before_13;
   std::vector<PublishedWheels> wheels;
@@ -65,6 +71,9 @@ const PackageRow* package_row(std::string_view name);
 bool has_code_for(const Archs& archs, unsigned gpu);
 // The same by PTX, which the driver compiles.
 bool has_ptx_for(const std::optional<unsigned>& ptx, unsigned gpu);
+
+// Whether any build of torch for this processor has code for the GPU.
+bool any_build_has_code_for(const std::string& machine, unsigned gpu);
 
 // Whether any table has this GPU; nothing is said of one that none has.
 bool is_known_gpu(unsigned gpu);

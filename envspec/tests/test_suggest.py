@@ -3,6 +3,7 @@
 that has everything, lacks a release, or is away. No GPU and no network is needed."""
 import json
 import os
+import platform
 import tarfile
 from pathlib import Path
 
@@ -68,6 +69,25 @@ def test_ruled_out(suggest):
         r"torch 2\.\d+ to 2\.14 with CUDA 13\.0, torch 2\.12 to 2\.15 with CUDA 13\.2: driver 535\.54\.03 supports CUDA up to 12\.2 -> .* -> CUDA 13 needs a driver of 580\.65\.06 or newer")
 
 
+def test_aarch64(suggest):
+    """A server, a DGX Spark, and both Jetsons; the commands are those of any processor, for the GPU that was named."""
+    for gpu, driver, glibc in (("sm_90", "580.95.05", "2.35"), ("sm_121", "580.95.05", "2.39"), ("sm_110", "580.00", "2.39")):
+        target = ("--machine", "aarch64", "--gpu", gpu, "--driver", driver, "--glibc", glibc, "--python", "3.12")
+        result = suggest(*target, "--json", "--installer", "uv").ends(0)
+        follows_schema(result.out)
+        assert result.json["target"]["machine"] == "aarch64"
+        assert (best(result)["torch"], best(result)["cuda"], best(result)["torch_source"]) == ("2.11.0", "13.0", "index")
+        assert best(result)["commands"][:2] == ["uv venv --python 3.12 .venv", "uv pip install --python .venv torch==2.11.0"]
+        assert all(f"{gpu}" in line for line in best(result)["commands"][2:]), best(result)["commands"]
+        pip = best(suggest(*target, "--json", "--installer", "pip").ends(0))["commands"]
+        assert pip[:2] == ["python3.12 -m venv .venv", ".venv/bin/python -m pip install torch==2.11.0"]
+    result = suggest("--machine", "aarch64", "--gpu", "sm_87", "--driver", "540.4.0", "--glibc", "2.35", "--python", "3.10")
+    result.ends(1, "no set fits sm_87 (--gpu)").has_line("sm_87 is the GPU of a Jetson for which the wheels of torch have no code")
+    suggest("--machine", "aarch64", "--gpu", "sm_80", "--driver", "580.95.05", "--glibc", "2.26", "--python", "3.11").has_line(
+        r"would fit with glibc 2\.28 or newer: Python 3\.11, torch 2\.11\.0 with CUDA 13\.0, mamba-ssm 2\.3\.1")
+    suggest("--machine", "ppc64le").refused("ppc64le")
+
+
 def test_bad_input(suggest):
     for words, names in ((("--gpu", "h100"), "h100"), (("--driver", "x"), "x"), (("--glibc", "musl"), "--glibc"),
                          (("--python", ">=x"), ">=x"), (("mamba-ssm[dev]",), "mamba-ssm[dev]"), (("mamba-ssm>=",), "mamba-ssm>="),
@@ -91,6 +111,12 @@ def test_for_spec(suggest):
 def test_for_snapshot(suggest, scankit):
     scankit("doctor", "--gpu", "sm_90", "--driver", "550.54.14", "--snapshot", "machine.json")
     result = suggest("--for", "machine.json", "--python", "3.11", "--json").ends(0)
+    assert result.json["target"]["machine"] == platform.machine()
+    facts = json.loads(text_of("machine.json"))
+    facts["os"]["value"]["machine"] = "aarch64"
+    Path("arm.json").write_text(json.dumps(facts))
+    arm = suggest("--for", "arm.json", "--driver", "580.95.05", "--glibc", "2.35", "--python", "3.11", "--json").ends(0)
+    assert (arm.json["target"]["machine"], best(arm)["torch"]) == ("aarch64", "2.11.0")
     assert result.json["target"]["gpus"] == ["sm_90"] and result.json["target"]["driver"] == "550.54.14"
 
 
