@@ -118,13 +118,16 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("old_cuda_toolkit", "likely", message("this CUDA toolkit has no {} yet", header),
                      "nvcc -V", {"cuda_headers_missing"});
   else if (header == "torch/extension.h" || header == "torch/library.h" || header == "torch/all.h" ||
-           starts_with_any(header, {"torch/csrc/stable/", "torch/headeronly/"}))
+           starts_with_any(header, {"torch/csrc/stable/", "torch/headeronly/", "torch/csrc/inductor/",
+                                    "c10/util/Float8", "c10/cuda/CUDAException.h", "ATen/cuda/CUDAGraphs",
+                                    "ATen/OpMathType.h", "ATen/Dispatch_v2.h", "c10/core/SymInt"}))
     judged = verdict("torch_too_old_for_sources", "likely",
                      message("the installed torch does not have {} yet", header),
                      message("torch.__version__ of the Python that builds"));
   // CUDA 13 has them in a directory of their own, which nvcc knows and a C++ compiler does not.
-  else if (starts_with_any(header, {"thrust/", "cub/", "cuda/std/", "nvtx3/", "nvToolsExt"}) &&
-           capture(captures, "unit").empty())
+  else if ((starts_with_any(header, {"thrust/", "cub/", "cuda/std/", "nvtx3/", "nvToolsExt"}) &&
+            capture(captures, "unit").empty()) ||
+           header.starts_with("texture_"))
     judged = verdict("cuda_headers_changed", "likely",
                      message("{} is in another place of this CUDA release, or removed", header),
                      message("nvcc -V, and the CUDA release that the project documents"),

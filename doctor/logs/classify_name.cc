@@ -56,9 +56,13 @@ bool is_of_a_program(std::string_view name) {
 // Names that projects give to their compiled modules: mamba's selective_scan_cuda, torchvision's _C, and
 // so on. A missing module of such a name was not built; any other is a package to install.
 bool looks_compiled(std::string_view module) {
+  // Packages of an index.
+  for (const std::string_view package : {"llama_cpp", "stable_diffusion_cpp", "whisper_cpp", "cuda_python",
+                                         "cuda_bindings", "cuda_core", "cuda_pathfinder", "_cffi_backend"})
+    if (module == package) return false;
   const auto dot = module.rfind('.');
   const std::string_view last = dot == std::string_view::npos ? module : module.substr(dot + 1);
-  return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_cpu", "_lib", "_backend",
+  return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_cpu", "_backend",
                               "_backends", "Backend", "_plugin", "_bindings"}) ||
          starts_with_any(last, {"_C", "_ext", "_cuda", "cuda_", "DCN"}) ||
          last.find("_cuda_") != std::string_view::npos || is_built_by_a_project(last);
@@ -67,8 +71,12 @@ bool looks_compiled(std::string_view module) {
 // A top-level name of one underscore is a compiled module beside a package, unless it is one of Python's own.
 bool is_private_module(std::string_view name) {
   return name.starts_with('_') && name.find('.') == std::string_view::npos &&
-         !starts_with_any(name, {"_ctypes", "_sqlite3", "_lzma", "_bz2", "_tkinter", "_curses", "_ssl",
-                                 "_hashlib", "_posixshmem", "_distutils_hack", "__"});
+         !starts_with_any(name, {"_ctypes",     "_sqlite3",        "_lzma",        "_bz2",
+                                 "_tkinter",    "_curses",         "_ssl",         "_hashlib",
+                                 "_posixshmem", "_distutils_hack", "_gdbm",        "_dbm",
+                                 "_uuid",       "_winapi",         "_overlapped",  "_socket",
+                                 "_struct",     "_decimal",        "_elementtree", "_bootlocale",
+                                 "_pytest",     "_cffi_backend",   "_yaml",        "__"});
 }
 
 // The innermost frame is a file of an installed package, and nothing is being built.
@@ -118,11 +126,15 @@ Judged judge_torch_module(const std::string& name, const Surroundings& around) {
   if (name == "torch")
     return verdict("torch_missing_at_build", "possible", message("this Python has no torch"),
                    message("whether it was a build, in which pip hides the installed torch, or a program"));
+  // Builds for macOS, Windows and Jetson may leave parts out.
+  if (name == "torch._C._distributed_c10d")
+    return verdict("", "likely", message("this torch is built without {}", name),
+                   message("torch.distributed.is_available()"), {"torch_incomplete"});
   if (name == "torch._C" || name.starts_with("torch._C."))
     return verdict("torch_incomplete", "likely",
                    message("torch's Python files are installed but its compiled part is not"),
                    message("whether the current directory contains a directory named torch"));
-  if (is_young_part_of_torch(name))
+  if (is_young_module_of_torch(name))
     return verdict("torch_too_old_for_sources", "likely", message("this torch has no {}", name),
                    message("the torch release that the program was written for"),
                    {"torch_api_removed_in_source"});
@@ -207,6 +219,43 @@ Judged judge_name_alone(const std::string& name, const Surroundings& around) {
   return verdict("", "certain", message("a package or file has no {}, which is imported from it", name));
 }
 
+// Of Python's os and signal, which have what the system has.
+Judged judge_name_of_the_system(const std::string& package, const std::string& name) {
+  if (is_of_unix(package, name))
+    return verdict("windows", "likely", message("{}.{} is a part of Python on Unix only", package, name),
+                   message("the system on which the program runs"));
+  return verdict("", "certain", message("Python's {} has no {}", package, name));
+}
+
+Judged is_lacking(const std::string& package, const std::string& name, std::string cause, std::string sure,
+                  std::vector<std::string> others) {
+  return verdict(
+      std::move(cause), std::move(sure),
+      message("the installed {} has no {}, which is used from it", package, name),
+      message("the release of {}, and the one that its caller names", package.substr(0, package.find('.'))),
+      std::move(others));
+}
+
+// Without which torch is not whole, whatever its release.
+bool is_a_part_of_torch(const std::string& package, const std::string& name) {
+  return (package == "torch._C" && name.starts_with("_cuda_")) ||
+         (package == "torch" && (name == "_C" || is_of_every_torch(name)));
+}
+
+Judged judge_part_of_torch(const std::string& package, const std::string& name) {
+  if (package == "torch._C")
+    return verdict("cpu_only_torch", "likely", message("this torch has no CUDA part: {}", name),
+                   "torch.version.cuda", {"torch_incomplete"});
+  if (name == "_C")
+    return verdict("torch_incomplete", "likely",
+                   message("torch's Python files were found without its compiled part"),
+                   message("whether the current directory contains a directory named torch"));
+  return verdict(
+      "", "certain", message("what was imported as torch is not torch: it has no {}", name),
+      message("torch.__file__, and whether the current directory contains a file or directory named torch"),
+      {"torch_incomplete"});
+}
+
 }  // namespace
 
 // Decides by a name that a package does not have, imported from it or asked of it. `place` is where Python found
@@ -220,18 +269,11 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
   const auto top = package.substr(0, package.find('.'));
   const bool installed = place.find("-packages") != std::string::npos;
   const auto lacks = [&](std::string cause, std::string sure, std::vector<std::string> others = {}) {
-    return verdict(std::move(cause), std::move(sure),
-                   message("the installed {} has no {}, which is used from it", package, name),
-                   message("the release of {}, and the one that its caller names", top), std::move(others));
+    return is_lacking(package, name, std::move(cause), std::move(sure), std::move(others));
   };
   Judged judged;
-  if (package == "torch._C" && name.starts_with("_cuda_"))
-    judged = verdict("cpu_only_torch", "likely", message("this torch has no CUDA part: {}", name),
-                     "torch.version.cuda", {"torch_incomplete"});
-  else if (package == "torch" && name == "_C")
-    judged = verdict("torch_incomplete", "likely",
-                     message("torch's Python files were found without its compiled part"),
-                     message("whether the current directory contains a directory named torch"));
+  if (is_a_part_of_torch(package, name))
+    judged = judge_part_of_torch(package, name);
   else if (looks_compiled(name) || (looks_compiled(package) && package != "torch._C"))
     judged = verdict("module_not_built", "likely",
                      message("the compiled part of {} is missing, or was built without {}", top, name),
@@ -258,11 +300,8 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
     judged = is_called_by_a_package(around)
                  ? lacks("package_releases_differ", "likely", {"torch_too_old_for_sources"})
                  : lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});
-  else if (is_of_unix(package, name))
-    judged = verdict("windows", "likely", message("{}.{} is a part of Python on Unix only", package, name),
-                     message("the system on which the program runs"));
   else if (package == "os" || package == "signal")
-    judged = verdict("", "certain", message("Python's {} has no {}", package, name));
+    judged = judge_name_of_the_system(package, name);
   else if (is_of_a_program(top) && !installed)
     judged = verdict("", "certain", message("the program's own {} has no {}", package, name));
   else

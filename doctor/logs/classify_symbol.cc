@@ -176,6 +176,27 @@ bool is_of_linear_algebra(std::string_view symbol) {
              rest, [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '2' || c == '3'; });
 }
 
+// A name that torch's own libraries need, from BLAS or from each other.
+Judged torch_lacks(const std::string& symbol, const std::string& readable, const std::string& file) {
+  if (is_of_linear_algebra(symbol))
+    return verdict(
+        "torch_incomplete", "likely",
+        message("torch needs {}, a function of BLAS or LAPACK, whose library it does not find", symbol),
+        message("the files of torch/lib compared with torch's RECORD"));
+  return verdict("torch_incomplete", "likely",
+                 message("torch's own libraries do not match: {} needs {}", path_basename(file), readable),
+                 message("the files of torch/lib compared with torch's RECORD"),
+                 {"several_copies", "ld_library_path_shadow"});
+}
+
+Judged shadowed_library(const std::string& version, const std::string& symbol) {
+  return verdict("ld_library_path_shadow", "likely",
+                 message("the loaded copy of the library that defines {} has no {}: a different copy came "
+                         "first on the search path",
+                         version, symbol),
+                 message("LD_DEBUG=libs of the same import, and $LD_LIBRARY_PATH"), {"own_symbol_undefined"});
+}
+
 }  // namespace
 
 // Decides by the name of a symbol that could not be resolved. Special cases come first, then the
@@ -209,26 +230,15 @@ Judged judge_symbol(const Captures& captures) {
               .settles = message("the same import after `import torch`"),
               .alternatives = {"torch_version_mismatch"},
               .more = {}};
-  else if (is_torch_library(file) && is_of_linear_algebra(symbol))
-    judged = {.cause = "torch_incomplete",
-              .sure = "likely",
-              .meaning = message(
-                  "torch needs {}, a function of BLAS or LAPACK, whose library it does not find", symbol),
-              .settles = message("the files of torch/lib compared with torch's RECORD"),
-              .alternatives = {},
-              .more = {}};
-  else if (owner == "torch" && is_torch_library(file))
-    judged = {
-        .cause = "torch_incomplete",
-        .sure = "likely",
-        .meaning = message("torch's own libraries do not match: {} needs {}", path_basename(file), readable),
-        .settles = message("the files of torch/lib compared with torch's RECORD"),
-        .alternatives = {"several_copies", "ld_library_path_shadow"},
-        .more = {}};
+  else if (is_torch_library(file) && (owner == "torch" || is_of_linear_algebra(symbol)))
+    judged = torch_lacks(symbol, readable, file);
   else if (owner == "torch")
     judged = torch_symbol(readable, strings_that_tell(symbol, readable, file));
   else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
     judged = cuda_symbol(symbol, version, is_torch_library(file));
+  // A version node belongs to the library that should have the name.
+  else if (owner == "own" && !version.empty())
+    judged = shadowed_library(version, symbol);
   else
     judged = other_symbol(owner, symbol, readable);
   // A name that the log cut short is in no table of exports.

@@ -82,8 +82,11 @@ std::size_t root_of(const std::vector<Seen>& errors) {
   };
   for (std::size_t i = 0; i < errors.size(); ++i)
     if (errors[i].attempt == last.attempt && errors[i].chain == last.chain) consider(i);
+  // Full memory and the like end a program whatever it warned of before.
+  const LogHit& ended = errors[best].hit;
+  if (last.chain > 0 && ended.cause.empty() && ended.sure == "certain") return best;
   // The end of a process or an unspecific last line may be the consequence of a traceback just before it.
-  if (weight(errors[best].hit) < 2)
+  if (weight(ended) < 2)
     for (std::size_t i = errors.size(); i-- > 0;)
       if (errors[i].attempt == last.attempt && weight(errors[i].hit) == 2) return i;
   if (errors[best].symptom)

@@ -47,6 +47,29 @@ constexpr std::array<std::string_view, 17> kYoung{"torch.linalg",
                                                   "torch.nn.utils.parametrizations",
                                                   "torch.accelerator"};
 
+// Packages whose parts come and go: that one is missing as a whole says that torch is older.
+constexpr std::array<std::string_view, 13> kYoungModules{"torch._dynamo",
+                                                         "torch._inductor",
+                                                         "torch.ao",
+                                                         "torch.fx",
+                                                         "torch.profiler",
+                                                         "torch.distributed.run",
+                                                         "torch.distributed.elastic",
+                                                         "torch._prims",
+                                                         "torch._refs",
+                                                         "torch._higher_order_ops",
+                                                         "torch.utils._pytree",
+                                                         "torch.package",
+                                                         "torch._subclasses"};
+// What every torch has: without it, what was imported is no torch.
+constexpr std::string_view kOfEveryTorch =
+    " Tensor tensor nn cuda device float32 float16 long zeros ones cat utils __version__ "
+    "manual_seed no_grad load save from_numpy optim autograd distributed version jit ";
+
+bool is_part_of(std::string_view name, std::string_view package) {
+  return name.starts_with(package) && (name.size() == package.size() || name[package.size()] == '.');
+}
+
 bool holds(std::string_view list, std::string_view name) {
   return list.find(' ' + std::string(name) + ' ') != std::string_view::npos;
 }
@@ -56,10 +79,12 @@ bool holds(std::string_view list, std::string_view name) {
 bool came_with_newer_torch(std::string_view name) { return holds(kNewer, name); }
 bool is_removed_from_torch(std::string_view name) { return holds(kRemoved, name); }
 bool is_removed_from_python(std::string_view module) { return holds(kRemovedFromPython, module); }
+bool is_of_every_torch(std::string_view name) { return holds(kOfEveryTorch, name); }
 bool is_young_part_of_torch(std::string_view package) {
-  return std::ranges::any_of(kYoung, [&](std::string_view one) {
-    return package.starts_with(one) && (package.size() == one.size() || package[one.size()] == '.');
-  });
+  return std::ranges::any_of(kYoung, [&](std::string_view one) { return is_part_of(package, one); });
+}
+bool is_young_module_of_torch(std::string_view module) {
+  return is_young_part_of_torch(module) || std::ranges::find(kYoungModules, module) != kYoungModules.end();
 }
 
 }  // namespace scankit::logs

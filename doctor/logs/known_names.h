@@ -9,6 +9,9 @@ namespace scankit::logs {
 // Names that torch gained in a release from which projects then took them: without them torch is too old.
 bool came_with_newer_torch(std::string_view name);
 // Packages of torch that came with a release and have grown since: what is not found in them is of a newer torch.
+bool is_of_every_torch(std::string_view name);
+// Of modules that Python does not find; the next one is for names that are imported from a package too.
+bool is_young_module_of_torch(std::string_view module);
 bool is_young_part_of_torch(std::string_view package);
 // Interfaces that torch has removed, by the names under which programs ask `torch` for them.
 bool is_removed_from_torch(std::string_view name);

@@ -12,7 +12,7 @@
 namespace scankit::logs {
 namespace {
 
-constexpr std::size_t kLeast = 300, kLeastHealthy = 30;
+constexpr std::size_t kLeast = 690, kLeastHealthy = 150;
 
 std::string cause_of(const std::string& message) {
   const Log log = explain_text(message);
