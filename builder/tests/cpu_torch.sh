@@ -45,9 +45,9 @@ for module in selective_scan_cuda, causal_conv1d_cuda:
     assert info["images"] == [] and not info.get("images_problem"), info
 print("ok")'
 expect 0 PASSED scankit validate "${here[@]}" --quick --module causal_conv1d_cuda
-expect 0 '`import selective_scan_cuda` works, from' scankit fix "${here[@]}" --yes
-[ ! -e "$root/root/.cache/scankit/toolchains" ] && [ -z "$(find "$root/root/.cache/scankit" -name objects 2>/dev/null)" ] ||
-  fail "something was compiled or downloaded: $(find "$root/root/.cache/scankit")"
+expect 0 'import selective_scan_cuda` works, from' scankit fix "${here[@]}" --yes
+made=$(find "$root/root/.cache/scankit" -name toolchains -o -name objects 2>/dev/null || true)
+[ -z "$made" ] || fail "something was compiled or downloaded: $made"
 # Device code that somebody asks for is not to be had here, and nothing is changed.
 rm "$site/causal_conv1d_cuda.abi3.so"
 expect 5 'nothing was changed' scankit fix "${here[@]}" --yes --arch sm_90 --module causal_conv1d_cuda
