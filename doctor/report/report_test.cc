@@ -77,6 +77,20 @@ TEST(DoctorText, ShortensPathsButNeverInACommand) {
   EXPECT_EQ(json.dump().find("$SITE"), std::string::npos);
 }
 
+// By whom the GIL of a free-threaded Python is on or off; a Python with a GIL has no such choice.
+TEST(DoctorText, SaysWhatTurnsTheGilOnOrOff) {
+  Report report = report_of("torch_imported_first.as_every_torch_extension");
+  report.snapshot.environment["PYTHON_GIL"] = "1";
+  EXPECT_EQ(doctor_text(report, {}).find("GIL"), std::string::npos);
+  report.snapshot.python.value.free_threaded = true;
+  EXPECT_NE(doctor_text(report, {}).find("  GIL     on, by PYTHON_GIL=1"), std::string::npos)
+      << doctor_text(report, {});
+  report.snapshot.environment["PYTHON_GIL"] = "0";
+  EXPECT_NE(doctor_text(report, {}).find("  GIL     off, by PYTHON_GIL=0"), std::string::npos);
+  report.snapshot.environment["PYTHON_GIL"] = "yes";  // such a Python does not start
+  EXPECT_EQ(doctor_text(report, {}).find("GIL"), std::string::npos);
+}
+
 TEST(DoctorText, NamesTheExplanationOfEachCauseOnce) {
   Report report = report_of("torch_symbols_resolve.old_wheel");
   report.findings.push_back(report.findings.front());

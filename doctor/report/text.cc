@@ -71,6 +71,7 @@ void print_facts(Page& page, const Snapshot& snapshot, const std::vector<std::st
                         (!snapshot.python.present() && snapshot.torch.note == snapshot.python.note);
   if (!said_why_not(page, say("Python"), snapshot.python))
     page.verbatim(2, label(say("Python")) + python_in_words(snapshot.python.value));
+  if (const std::string gil = gil_in_words(snapshot); !gil.empty()) page.line(2, label("GIL") + gil);
   if (!unusable && !said_why_not(page, say("torch"), snapshot.torch))
     page.line(2, label(say("torch")) + torch_in_words(snapshot.torch.value));
   if (!said_why_not(page, say("GPU"), snapshot.gpus))

@@ -109,6 +109,16 @@ std::string python_in_words(const Python& python) {
          (python.kind.empty() ? "" : ", " + python.kind) + ")";
 }
 
+// PYTHON_GIL decides for a free-threaded Python alone; another one does not start with PYTHON_GIL=0.
+std::string gil_in_words(const Snapshot& snapshot) {
+  const auto set = snapshot.environment.find("PYTHON_GIL");
+  if (!snapshot.python.value.free_threaded || set == snapshot.environment.end()) return "";
+  if (set->second == "1") return say("on, by PYTHON_GIL=1: threads take turns");
+  if (set->second == "0")
+    return say("off, by PYTHON_GIL=0, for modules too that do not declare that they run without it");
+  return "";
+}
+
 std::string torch_in_words(const Torch& torch) {
   std::string text =
       torch.version + ", " + (torch.cuda.empty() ? say("CPU build") : say("CUDA {}", torch.cuda));
@@ -189,6 +199,7 @@ std::vector<std::pair<std::string, std::string>> versions(const Snapshot& snapsh
   rows.emplace_back("scankit", snapshot.tool_version);
   for (const std::string& line : target_lines(snapshot)) rows.emplace_back(say("target"), line);
   add(rows, say("Python"), snapshot.python, python_in_words);
+  if (const std::string gil = gil_in_words(snapshot); !gil.empty()) rows.emplace_back("GIL", gil);
   add(rows, say("torch"), snapshot.torch, torch_in_words);
   if (!snapshot.gpus.present() || snapshot.gpus.value.empty())
     rows.emplace_back(say("GPU"), tr(why_missing(snapshot.gpus)));

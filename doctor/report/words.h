@@ -23,6 +23,7 @@ std::string_view severity_word(Severity severity);    // "error", "warning", "no
 std::string severity_name(Severity severity);  // the same for people
 
 std::string python_in_words(const Python& python);
+std::string gil_in_words(const Snapshot& snapshot);  // "" where nothing was said about it
 std::string torch_in_words(const Torch& torch);
 
 // The verdict as a sentence, "the environment is broken: the module was built against another torch release

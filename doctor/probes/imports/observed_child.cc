@@ -215,6 +215,11 @@ void take(const Json& event, ChildAnswer& answer) {
   seen.exception = json_text(event, "exception");
   seen.message = json_text(event, "message");
   seen.file = json_text(event, "file");
+  if (const std::string module = json_text(event, "gil"); !module.empty() && seen.outcome == "ok")
+    seen.message = message(
+        "the GIL of this free-threaded Python is on since then, because {} does not declare that it runs "
+        "without one",
+        module);
   seen.missing = json_text(event, "missing");
   seen.raised_at = json_text(event, "raised_at");
   seen.raised_through = texts_of(event, "raised_through");

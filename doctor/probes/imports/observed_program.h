@@ -14,7 +14,8 @@ namespace scankit::probes {
 // "?pkg.part:name,other" goes on after a failure, and asks the module for these names as `from pkg.part
 // import name` would. `missing` is what an import in the chain of errors did not find, `raised_at` the
 // innermost line that is in a file, `raised_through` the files on the way to it. What a function takes is written as pybind11 writes it, a Python
-// function's `def` likewise. "/path/file.so" is loaded as the loader does it for an import, all names bound
+// function's `def` likewise. `gil` is the module that turned the GIL of a free-threaded Python on (PEP 703), as
+// the interpreter's warning names it: it does not declare Py_MOD_GIL_NOT_USED. "/path/file.so" is loaded as the loader does it for an import, all names bound
 // at once.
 inline constexpr const char* kImportProgram = R"(
 import os, sys
@@ -74,6 +75,7 @@ def raised_through(problem):
             files.insert(0, name)
         trace = trace.tb_next
     return [text(each) for each in files[:20]]
+gil_is_on = getattr(sys, '_is_gil_enabled', lambda: True)
 def offers(module, name):
     try:
         if hasattr(module, name):
@@ -107,8 +109,15 @@ for name in modules:
             import ctypes
             module = ctypes.CDLL(name, os.RTLD_NOW | os.RTLD_LOCAL)
             module.__file__ = name
-        else:
+        elif gil_is_on():
             module = importlib.import_module(name)
+        else:
+            import warnings
+            with warnings.catch_warnings(record=True) as warned:
+                module = importlib.import_module(name)
+            if gil_is_on():
+                named = [re.findall("GIL.* to load module '([^']+)'", str(each.message)) for each in warned]
+                answer['gil'] = text(([name] + sum(named, []))[-1])
         answer['file'] = text(getattr(module, '__file__', None) or '')
         answer['signatures'] = signatures(module, asked)
         answer['lacks'] = [each for each in asked if not offers(module, each)]

@@ -64,6 +64,24 @@ TEST_F(ObservedChild, ImportsWithoutTheCurrentDirectoryWhereTheNameIsAStrangers)
   ASSERT_EQ(::chdir(before.c_str()), 0);
 }
 
+// As a free-threaded Python does (PEP 703), by a stand-in for its two answers: real ones are tried by the test of the matrix.
+TEST_F(ObservedChild, TellsWhichModuleTurnedTheGilOn) {
+  module("sitecustomize", "import sys\nsys.on = False\nsys._is_gil_enabled = lambda: sys.on\n");
+  module("undeclared",
+         "import sys, warnings\nsys.on = True\nwarnings.warn(\"The global interpreter lock (GIL) has been "
+         "enabled to \"\n"
+         "    \"load module 'inner._C', which has not declared\", RuntimeWarning)\n");
+  module("quiet", "import sys\nsys.on = True\n");
+  module("fine", "");
+  const ChildAnswer answer = import_in_child(kPython, {"fine", "undeclared", "fine"}, 20s);
+  ASSERT_EQ(answer.imports.size(), 3u);
+  EXPECT_EQ(english(answer.imports[0].message), "");
+  EXPECT_NE(english(answer.imports[1].message).find("because inner._C does not declare"), std::string::npos);
+  EXPECT_EQ(english(answer.imports[2].message), "");  // it was on before
+  EXPECT_NE(english(first(import_in_child(kPython, {"quiet"}, 20s)).message).find("because quiet does not"),
+            std::string::npos);
+}
+
 TEST_F(ObservedChild, KeepsTypeAndTextOfTheException) {
   module("broken", "raise ImportError('libc10.so: cannot open\\x1b[31m')\n");
   const Observation seen = first(import_in_child(kPython, {"broken"}, 20s));
