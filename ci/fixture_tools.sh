@@ -72,11 +72,11 @@ fx_export_readers() { fx_once "$SCANKIT_CACHE/envs/export-readers-2" fx_make_exp
 
 fx_make_wheel_tools() {
   fx_venv "$1" &&
-    fx_install "$1" auditwheel==6.8.2 abi3audit==0.0.26 uv==0.13.9
+    fx_install "$1" auditwheel==6.8.2 abi3audit==0.0.26 uv==0.13.9 pipx==1.18.4
 }
 
-# What judges wheels, and uv, which installs them.
-fx_wheel_tools() { fx_once "$SCANKIT_CACHE/envs/wheel-tools-1" fx_make_wheel_tools; }
+# What judges wheels, and uv and pipx, which install them.
+fx_wheel_tools() { fx_once "$SCANKIT_CACHE/envs/wheel-tools-2" fx_make_wheel_tools; }
 
 # An environment as large as an application's: some 320 packages, most of them small, by uv.
 fx_make_many_packages() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # wheel_test.sh WORK [WHEEL]: the wheel, made by pip unless one is given, in an environment of every CPython from 3.8 on that
-# is here, put there by pip and by uv, without a network.
+# is here, put there by pip and by uv without a network, and run by uvx and pipx.
 set -euo pipefail
 # shellcheck source=ci/release/testing.sh
 . "$(dirname "$0")/testing.sh"
@@ -80,6 +80,17 @@ check "pip --target: install" "$(fx_pip_python)" -m pip install -q --no-index --
 check "pip --target: it runs" says "scankit $version" "$work/target/bin/scankit" --version
 check "uv tool install" env HOME="$work/home/uv" "$uv" tool install -q --no-index "$wheel"
 check "uv tool install: it runs through the link" says "scankit $version" "$work/home/uv/.local/bin/scankit" --version
+check "uvx" says "scankit $version" "$tools/bin/uvx" -q --no-index --from "$wheel" scankit --version
+
+# pipx fetches a pip for its environments, so the index is not turned off; the wheel is the file.
+pipx() { env HOME="$work/home/pipx" PIPX_DEFAULT_PYTHON="$python" "$tools/bin/pipx" "$@"; }
+check "pipx run" says "scankit $version" pipx run --spec "$wheel" scankit --version
+check "pipx run: the doctor" ends 4 'nothing to check: PyTorch is not installed' pipx run --spec "$wheel" scankit doctor --no-import --python "$python"
+check "pipx install" pipx install "$wheel"
+check "pipx install: it runs through the link" says "scankit $version" "$work/home/pipx/.local/bin/scankit" --version
+check "pipx install: what fix installs lies there" test -n "$(find "$work/home/pipx" -path '*share/scankit/modules/selective_scan_cuda.abi3.so')"
+check "pipx uninstall" pipx uninstall scankit
+check "pipx uninstall: nothing is left" nothing_left "$work/home/pipx/.local/bin"
 [ "$count" -ge 1 ] || { echo "FAILED: no Python to install into" && exit 1; }
 [ "$failures" -eq 0 ] || { echo "$failures failed" && exit 1; }
-printf '%s, %s bytes: %d Pythons, by pip and by uv\n' "$(basename "$wheel")" "$(stat -c %s "$wheel")" "$count"
+printf '%s, %s bytes: %d Pythons, by pip and by uv; pipx and uvx\n' "$(basename "$wheel")" "$(stat -c %s "$wheel")" "$count"
