@@ -50,6 +50,11 @@ Judged judge_wheel(const Captures& captures) {
                    message("{} is a wheel for macOS and one Python", wheel),
                    message("pip debug --verbose, which lists the tags that this Python accepts"),
                    {"wrong_machine_arch"});
+  // A pure Python tag fits every Python: the platform or pip is what is too old.
+  if (wheel.find("py3-none-") != std::string::npos && platform != "any.whl")
+    return verdict("", "likely", message("{} is for every Python 3, but not for this system", wheel),
+                   message("pip debug --verbose, uname -m, and the version of glibc"),
+                   {"glibc_too_old", "wrong_machine_arch"});
   // Who takes an ARM wheel has such a machine, as a Jetson, and more often another Python.
   const bool of_arm = platform.find("aarch64") != std::string::npos;
   if (!of_arm && platform.find("x86_64") == std::string::npos && platform != "any.whl")

@@ -30,6 +30,8 @@ constexpr std::size_t kShown = 1000;  // characters of a line that are kept
 // A terminal, or uv's box, wraps a message; what is shorter was not wrapped. One of three lines is common.
 constexpr std::size_t kWrapped = 50;
 constexpr int kContinuations = 2;
+// Lines that are read again, of one log: errors of which none is known may fill it.
+constexpr int kMostWrapped = 20'000;
 
 // Puts the captures into a text of the rules: "{NAME}" becomes its value. A value is not searched
 // for names again.
@@ -64,6 +66,7 @@ struct Explainer::State {
     LogLine shown;
     std::string plain;
     int continuations = 0;  // lines that it may still take
+    int tried = 0;          // of the whole log
   } open;
   std::set<std::string> prompts;
   NamesOfLog torch_names;
@@ -109,14 +112,17 @@ struct Explainer::State {
     seen.failed = true;
     unexplained.push_back({line, text.substr(0, kShown)});
     if (unexplained.size() > kUnexplained) unexplained.erase(unexplained.begin() + kUnexplained / 2);
-    if (plain.size() >= kWrapped && plain.size() <= kShown)
-      open = {.shown = unexplained.back(), .plain = plain, .continuations = kContinuations};
+    if (plain.size() < kWrapped || plain.size() > kShown || open.tried >= kMostWrapped) return;
+    open.shown = unexplained.back();
+    open.plain = plain;
+    open.continuations = kContinuations;
   }
 
   // Reads the open error together with this line, as one message that was cut within a word or between two.
   bool explain_wrapped() {
     const std::string rest = plain.substr(std::min(plain.size(), plain.find_first_not_of(' ')));
     const std::string own = plain;
+    ++open.tried;
     for (const char* between : {"", " "}) {
       plain = open.plain + between + rest;
       for (const int index : matcher().match(plain, memo).rules) {

@@ -12,7 +12,7 @@
 namespace scankit::logs {
 namespace {
 
-constexpr std::size_t kLeast = 690, kLeastHealthy = 150;
+constexpr std::size_t kLeast = 720, kLeastHealthy = 200;
 
 std::string cause_of(const std::string& message) {
   const Log log = explain_text(message);
