@@ -7,14 +7,20 @@
 namespace scankit::selective_scan {
 namespace {
 
+// The chunks go from the last one to the first: each tile's load asks for the tile before it.
+template <class T, class S>
+inline void load_tile_of(const S& sequence, const Place& at, Index start, int steps, float* tile) {
+  load_tile<T>(row<const T>(sequence, at.batch, at.channel, start), sequence.dim_stride, at.channels, steps,
+               tile, -kStateInterval);
+}
+
 // Takes dout through the gate, which gives dy; writes dz, and out_z where it is wanted. With s =
 // sigmoid(z), the derivative of z s is s (1 + z (1 - s)).
 template <class T>
 void gate_gradients(const Backward& scan, const Place& at, Index start, int steps, const BackwardScratch& s) {
   const Common& c = scan.common;
-  load_tile(row<const T>(c.z, at.batch, at.channel, start), c.z.dim_stride, at.channels, steps, s.gate);
-  load_tile(row<const T>(scan.out, at.batch, at.channel, start), scan.out.dim_stride, at.channels, steps,
-            s.work);
+  load_tile_of<T>(c.z, at, start, steps, s.gate);
+  load_tile_of<T>(scan.out, at, start, steps, s.work);
   for (int t = 0; t < steps; ++t) {
     const Vec z = load(s.gate + t * kLanes), out = load(s.work + t * kLanes), dout = load(s.dy + t * kLanes);
     const Vec weight = sigmoid(z), silu = z * weight;
@@ -34,11 +40,9 @@ template <class T>
 void load_chunk(const Backward& scan, const Place& at, const Chunk& chunk, const BackwardScratch& s) {
   const Common& c = scan.common;
   const auto [index, start, steps] = chunk;
-  load_tile(row<const T>(c.delta, at.batch, at.channel, start), c.delta.dim_stride, at.channels, steps,
-            s.delta);
-  load_tile(row<const T>(c.u, at.batch, at.channel, start), c.u.dim_stride, at.channels, steps, s.u);
-  load_tile(row<const T>(scan.dout, at.batch, at.channel, start), scan.dout.dim_stride, at.channels, steps,
-            s.dy);
+  load_tile_of<T>(c.delta, at, start, steps, s.delta);
+  load_tile_of<T>(c.u, at, start, steps, s.u);
+  load_tile_of<T>(scan.dout, at, start, steps, s.dy);
   load_values<T>(c, c.B, c.constant_B, false, at, start, steps, s.B);
   load_values<T>(c, c.C, c.constant_C, true, at, start, steps, s.C);
   if (c.z.data) gate_gradients<T>(scan, at, start, steps, s);

@@ -191,7 +191,12 @@ inline Vec scale_split(Vec p, IntVec n) { return (Vec)((IntVec)p + (n << 23)); }
 
 #endif
 
+#ifdef __AVX512F__
+// gcc makes an addition of 0 and a shuffle of the other, where a load can repeat what it reads.
+inline Vec splat(float x) { return (Vec)_mm512_set1_ps(x); }
+#else
 inline Vec splat(float x) { return Vec{} + x; }
+#endif
 // memcpy() compiles to one unaligned load or store, and is allowed for any type.
 inline Vec load(const float* from) {
   Vec x;
@@ -228,10 +233,48 @@ inline Vec exp2_fraction(Vec f) {
   return fma(p, f, splat(1.0f));
 }
 
+#ifdef __AVX512F__
+// By sixteenths, x = n + f with |f| <= 1/32: 2^n's fraction from a table, with what its rounding to fp32 lost, and a
+// polynomial of degree 3 that has an error of 1.7e-9. Four multiplications in place of six; the rest goes to other
+// pipes than theirs. Exactly 1 at 0, and the error in proportion to f near it, as above.
+inline Vec exp2(Vec x) {
+  const Vec table = {0x1p+0f,        0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f,
+                     0x1.306fe0p+0f, 0x1.3dea64p+0f, 0x1.4bfdaep+0f, 0x1.5ab07ep+0f,
+                     0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
+                     0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f};
+  const Vec lost = {0.0f,
+                    0x1.8d96d4p-25f,
+                    -0x1.9c0c22p-27f,
+                    0x1.964904p-25f,
+                    0x1.125002p-25f,
+                    0x1.370be4p-25f,
+                    -0x1.0a3550p-25f,
+                    -0x1.00d8acp-27f,
+                    0x1.26055cp-26f,
+                    -0x1.05cb44p-25f,
+                    0x1.67a1cap-28f,
+                    0x1.a3b5e4p-28f,
+                    -0x1.f9c304p-27f,
+                    -0x1.6961b4p-28f,
+                    -0x1.a5217cp-28f,
+                    0x1.61428ep-28f};
+  // 1.5 * 2^19, whose last bit is a sixteenth: so x is rounded to sixteenths, and the sum's four last bits are those of n.
+  // Beyond 2^18, where they are not, the result is infinite or 0.
+  const Vec sum = x + 786432.0f, n = sum - 786432.0f;
+  const Vec f = (Vec)_mm512_reduce_ps((__m512)x, 4 << 4 | _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512i index = (__m512i)sum;
+  const Vec high = (Vec)_mm512_permutexvar_ps(index, (__m512)table);
+  const Vec low = (Vec)_mm512_permutexvar_ps(index, (__m512)lost);
+  Vec p = fma(splat(0x1.c6b46ap-5f), f, splat(0x1.ebfff4p-3f));
+  p = fma(p, f, splat(0x1.62e430p-1f));
+  return scale(fma(high, fma(p, f, low), high), n);  // scalef takes the whole part of n
+}
+#else
 inline Vec exp2(Vec x) {
   const Split parts = split(x);
   return scale_split(exp2_fraction(parts.f), parts.n);
 }
+#endif
 
 // e^x with the argument reduced in two parts (Cody and Waite): x log2(e) alone would cost |x| roundings.
 inline Vec exp(Vec x) {

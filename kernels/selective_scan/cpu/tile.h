@@ -64,9 +64,10 @@ inline Vec sum_rows(const Vec* rows) {
 
 // Loads `rows` channels by `steps` steps into a tile. Where they do not fill it, they are first copied
 // into `edge`, kLanes rows of kStateInterval, and the rest of the tile is 0. A full tile also prefetches
-// the next one of the same channels.
+// the one of the same channels that is loaded next, `next` steps further on.
 template <class T>
-inline void load_tile(const T* from, Index row_stride, int rows, int steps, float* tile) {
+inline void load_tile(const T* from, Index row_stride, int rows, int steps, float* tile,
+                      Index next = kStateInterval) {
   alignas(64) T edge[kTileFloats];
   if (rows < kLanes || steps < kStateInterval) {
     __builtin_memset(edge, 0, sizeof edge);
@@ -77,8 +78,7 @@ inline void load_tile(const T* from, Index row_stride, int rows, int steps, floa
   } else {
     constexpr int kLine = 64 / sizeof(T);
     for (int i = 0; i < kLanes; ++i)
-      for (int t = 0; t < kStateInterval; t += kLine)
-        __builtin_prefetch(from + i * row_stride + kStateInterval + t);
+      for (int t = 0; t < kStateInterval; t += kLine) __builtin_prefetch(from + i * row_stride + next + t);
   }
   for (int t = 0; t < steps; t += kLanes) {
     Vec vectors[kLanes];
@@ -161,20 +161,29 @@ inline Chunk chunk_at(const Place& at, Index chunk) {
 inline void store_states(float* to, Index row_stride, int rows, int states, const float* h) {
   for (int n = 0; n < states; n += kLanes) {
     const int count = states - n < kLanes ? states - n : kLanes;
-    Vec vectors[kLanes] = {};
-    for (int i = 0; i < count; ++i) vectors[i] = load(h + (n + i) * kLanes);
+    Vec vectors[kLanes];
+    for (int i = 0; i < kLanes; ++i) vectors[i] = i < count ? load(h + (n + i) * kLanes) : Vec{};
     transpose(vectors);
-    for (int i = 0; i < rows; ++i) {
-      __builtin_memcpy(to + i * row_stride + n, &vectors[i], sizeof(float) * (size_t)count);
+    for (int i = 0; i < kLanes && i < rows; ++i) {
+      if (count == kLanes)
+        store(to + i * row_stride + n, vectors[i]);
+      else
+        __builtin_memcpy(to + i * row_stride + n, &vectors[i], sizeof(float) * (size_t)count);
     }
   }
 }
 inline void load_states(const float* from, Index row_stride, int rows, int states, float* h) {
   for (int n = 0; n < states; n += kLanes) {
     const int count = states - n < kLanes ? states - n : kLanes;
-    Vec vectors[kLanes] = {};
-    for (int i = 0; i < rows; ++i)
-      __builtin_memcpy(&vectors[i], from + i * row_stride + n, sizeof(float) * count);
+    Vec vectors[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      vectors[i] = Vec{};
+      if (i >= rows) continue;
+      if (count == kLanes)
+        vectors[i] = load(from + i * row_stride + n);
+      else
+        __builtin_memcpy(&vectors[i], from + i * row_stride + n, sizeof(float) * (size_t)count);
+    }
     transpose(vectors);
     for (int i = 0; i < count; ++i) store(h + (n + i) * kLanes, vectors[i]);
   }
