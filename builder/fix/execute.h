@@ -86,6 +86,11 @@ Result<std::string> verify_package(const std::string& python, const std::string&
 // Runs the file, its output to standard error, for at most ten minutes, or until a signal comes (Interruption).
 declared::TestRun run_test(const std::string& python, const std::string& file);
 
+// What was built of one package, as it is installed now; nothing where it has no RECORD, without which nobody can tell
+// later whether this build is still installed. `variables`: "NAME=VALUE" of the build, which count more than the shell's.
+std::optional<BuildNote> note_of_build(const Snapshot& after, const std::string& package,
+                                       const std::string& installer,
+                                       const std::vector<std::string>& variables);
 // What the steps had built from source, as it is installed now.
 std::vector<BuildNote> builds_of(const std::vector<RepairStep>& steps, const Snapshot& after);
 

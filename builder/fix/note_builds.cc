@@ -27,16 +27,32 @@ void take(std::map<std::string, std::string>& switches, std::string_view line) {
     switches[std::string(name)] = std::string(value);
 }
 
-// The user's shell and the plan, which counts more.
-std::map<std::string, std::string> switches_of(const std::vector<installer::InstallerCommand>& commands) {
-  std::map<std::string, std::string> switches;
-  for (char** line = environ; *line != nullptr; ++line) take(switches, *line);
+std::vector<std::string> variables_of(const std::vector<installer::InstallerCommand>& commands) {
+  std::vector<std::string> variables;
   for (const installer::InstallerCommand& command : commands)
-    for (const std::string& line : command.environment) take(switches, line);
-  return switches;
+    variables.insert(variables.end(), command.environment.begin(), command.environment.end());
+  return variables;
 }
 
 }  // namespace
+
+std::optional<BuildNote> note_of_build(const Snapshot& after, const std::string& package,
+                                       const std::string& installer,
+                                       const std::vector<std::string>& variables) {
+  const Distribution* installed = find_distribution(after.distributions.value, package);
+  if (installed == nullptr) return {};
+  const auto record = sha256_file(path_join(installed->path, "RECORD"));
+  if (!record) return {};
+  std::map<std::string, std::string> switches;
+  for (char** line = environ; *line != nullptr; ++line) take(switches, *line);
+  for (const std::string& line : variables) take(switches, line);
+  return BuildNote{installer::required_name(package),
+                   installed->version,
+                   after.torch.value.version,
+                   installer,
+                   *record,
+                   std::move(switches)};
+}
 
 std::vector<BuildNote> builds_of(const std::vector<RepairStep>& steps, const Snapshot& after) {
   std::vector<BuildNote> notes;
@@ -45,15 +61,10 @@ std::vector<BuildNote> builds_of(const std::vector<RepairStep>& steps, const Sna
     if (packages == nullptr) continue;
     std::vector<std::string> names = packages->change.from_source;
     if (packages->build && !packages->before.empty()) names.push_back(packages->before.front().first);
-    const auto switches = switches_of(packages->build ? packages->build->commands : packages->commands);
-    for (const std::string& name : names) {
-      const Distribution* installed = find_distribution(after.distributions.value, name);
-      if (installed == nullptr) continue;
-      const auto record = sha256_file(path_join(installed->path, "RECORD"));
-      if (!record) continue;  // without it nobody can tell later whether this build is still installed
-      notes.push_back({installer::required_name(name), installed->version, after.torch.value.version,
-                       installer::name_of(packages->installer.kind), *record, switches});
-    }
+    const auto variables = variables_of(packages->build ? packages->build->commands : packages->commands);
+    for (const std::string& name : names)
+      if (auto note = note_of_build(after, name, installer::name_of(packages->installer.kind), variables))
+        notes.push_back(*std::move(note));
   }
   return notes;
 }

@@ -106,12 +106,19 @@ Result<CreateRequest> create_request(const EnvCreateOptions& options) {
   return request;
 }
 
+bool is_csh(const std::string& shell) { return shell == "csh" || shell == "tcsh"; }
+
 // Only the shell function of conda activates, and CONDA_EXE or MAMBA_EXE tells that the shell has it. In a shell without it,
 // the program prints the function. conda takes a directory for one where it has a slash in it.
+// mamba 1 activates nothing itself: conda, which is next to it, does. csh and tcsh look for aliases before they run a line,
+// so that no line can both get the function and use it: there, a shell is started in the environment.
 std::string activation_of_conda(const CreateResult& made, const std::string& shell) {
-  const std::string name = shell_quoted(path_basename(made.python_program));
+  const std::string name = made.libmamba ? shell_quoted(path_basename(made.python_program)) : "conda";
   const std::string activate = fmt::format("{} activate {}", name, shell_quoted(made.folder));
   if (made.python_found_by != "PATH") return activate;
+  if (is_csh(shell))
+    return fmt::format("{} run {}--prefix {} {}", name, made.libmamba ? "" : "--no-capture-output ",
+                       shell_quoted(made.folder), shell);
   const bool fish = shell == "fish";
   const std::string known = fish || shell == "zsh" || shell == "bash" ? shell : "posix";
   const std::string hook = made.libmamba ? fmt::format("{} shell hook --shell {}", name, known)
@@ -130,7 +137,7 @@ std::string activation(const CreateResult& made, const std::string& folder) {
   };
   const std::string script = path_join(folder, "bin/activate");
   if (name == "fish") return line("source", script + ".fish");
-  if (name == "csh" || name == "tcsh") return line("source", script + ".csh");
+  if (is_csh(name)) return line("source", script + ".csh");
   return line(name == "bash" || name == "zsh" ? "source" : ".", script);
 }
 

@@ -303,7 +303,6 @@ Result<Subject> look_at_new(const InstallRequest& request) {
 
 Result<void> install_against_torch(const InstallRequest& request, const ResolverWish& wish) {
   if (wish.against_torch.empty()) return {};
-  SCANKIT_CHECK(check_build_place(request.tools, message("make the environment in another directory")));
   SCANKIT_TRY(const installer::Installer installer, installer_for(request));
   report::Progress progress;
   progress.act(say("building against the installed torch: {}", join(wish.against_torch)));
@@ -341,7 +340,7 @@ Result<void> install_against_torch(const InstallRequest& request, const Resolver
 }
 
 Result<void> check_build_place(const std::string& work, Message next) {
-  if (is_plain(work)) return {};
+  if (is_plain(path_dirname(work))) return {};
   return Error{Errc::InvalidArgument,
                message("the path {} has a character that builds cannot take", path_dirname(work)),
                std::move(next)};

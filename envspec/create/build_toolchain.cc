@@ -50,8 +50,35 @@ bool serves(const Toolkit& toolkit, const EnvironmentLock& lock) {
          major_of(toolkit.version) == major_of(lock.torch->cuda);
 }
 
+// Where torch's cpp_extension looks before anywhere else.
+std::string chosen_home(const Snapshot& here, std::string& variable) {
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const auto value = here.environment.find(name);
+        value != here.environment.end() && !value->second.empty()) {
+      variable = name;
+      return value->second;
+    }
+  return "";
+}
+
 std::string in_words(const Toolkit& toolkit) {
   return fmt::format("{} ({})", toolkit.version.empty() ? "?" : toolkit.version, toolkit.root);
+}
+
+// A CUDA_HOME of another major release than torch's, and what to do.
+std::optional<std::pair<Message, Message>> other_home(const EnvironmentLock& lock, const Snapshot& here) {
+  std::string variable;
+  const std::string home = chosen_home(here, variable);
+  const auto named = std::ranges::find(here.toolkits.value, home, &Toolkit::root);
+  if (home.empty() || named == here.toolkits.value.end() || serves(*named, lock)) return {};
+  const auto right = std::ranges::find_if(
+      here.toolkits.value, [&](const Toolkit& one) { return serves(one, lock) && !one.version.empty(); });
+  return std::pair{
+      message("{} names CUDA {}, and the locked torch {} builds with CUDA {} only", variable,
+              in_words(*named), lock.torch->version, major_of(lock.torch->cuda)),
+      right == here.toolkits.value.end()
+          ? message("install the CUDA {} toolkit and set {} to its directory", lock.torch->cuda, variable)
+          : message("export {}={}", variable, shell_quoted(right->root))};
 }
 
 void add_difference(std::vector<std::string>& lines, const char* what, const std::vector<std::string>& locked,
@@ -62,13 +89,19 @@ void add_difference(std::vector<std::string>& lines, const char* what, const std
 
 }  // namespace
 
-Result<void> check_toolchain(const EnvironmentLock& lock, const std::vector<SourceBuild>& builds,
-                             const Snapshot& here) {
+Result<std::vector<Message>> check_toolchain(const EnvironmentLock& lock,
+                                             const std::vector<SourceBuild>& builds, const Snapshot& here) {
   const auto with_code = with_device_code(lock, builds);
   const bool known = here.toolkits.state == ProbeState::Present || here.toolkits.state == ProbeState::Absent;
-  if (with_code.empty() || !known || brings_nvcc(lock)) return {};
+  std::vector<Message> notes;
+  if (with_code.empty() || brings_nvcc(lock)) return notes;
   std::vector<std::string> needing;
   for (const LockedDistribution* one : with_code) needing.push_back(with_toolchain(*one));
+  if (!known) {
+    notes.push_back(message("whether an nvcc for {} is installed is not known: {}", first_lines(needing),
+                            why_missing(here.toolkits)));
+    return notes;
+  }
   const std::string cuda = lock.torch && !lock.torch->cuda.empty()
                                ? lock.torch->cuda
                                : join(with_code.front()->build->toolchain.cuda);
@@ -83,8 +116,16 @@ Result<void> check_toolchain(const EnvironmentLock& lock, const std::vector<Sour
                            "{0} packages with CUDA code must be built again, and nvcc was not found: {1}",
                            needing.size(), first_lines(needing)),
                  std::move(next)};
-  if (std::ranges::any_of(here.toolkits.value, [&](const Toolkit& one) { return serves(one, lock); }))
-    return {};
+  if (auto other = other_home(lock, here)) return Error{Errc::NotFound, other->first, other->second};
+  if (std::ranges::any_of(here.toolkits.value,
+                          [&](const Toolkit& one) { return serves(one, lock) && !one.version.empty(); }))
+    return notes;
+  const auto unknown = std::ranges::find(here.toolkits.value, "", &Toolkit::version);
+  if (unknown != here.toolkits.value.end()) {
+    notes.push_back(message("the CUDA release of {} is not known: whether it builds {} will be seen",
+                            unknown->root, first_lines(needing)));
+    return notes;
+  }
   std::vector<std::string> found;
   for (const Toolkit& one : here.toolkits.value) found.push_back(in_words(one));
   return Error{Errc::NotFound,

@@ -24,12 +24,15 @@ class BuildToolchain : public testing::Test {
     Snapshot here;
     here.toolkits.state = toolkits.empty() ? ProbeState::Absent : ProbeState::Present;
     here.toolkits.value = toolkits;
+    here.environment = variables_;
     const auto answer = check_toolchain(lock_, {{"scan", "1.0", {}, ""}}, here);
-    return answer ? "" : english(answer.error().message) + " | " + english(answer.error().hint);
+    if (!answer) return english(answer.error().message) + " | " + english(answer.error().hint);
+    return answer->empty() ? "" : "note: " + english(answer->front());
   }
   LockedBuild& build() { return *lock_.distributions[0].build; }
 
   EnvironmentLock lock_;
+  std::map<std::string, std::string> variables_;
 };
 
 TEST_F(BuildToolchain, ThatIsMissingIsNamedBeforeAnythingIsMade) {
@@ -54,7 +57,11 @@ TEST_F(BuildToolchain, OfAnotherPackageSaysNothing) {
   lock_.distributions.insert(lock_.distributions.begin(),
                              LockedDistribution{.name = "plain", .version = "2.0"});
   const auto answer = check_toolchain(lock_, {{"plain", "2.0", {}, ""}, {"scan", "1.0", {}, ""}}, Snapshot{});
-  EXPECT_TRUE(answer) << "toolkits that nobody looked for";
+  ASSERT_TRUE(answer) << "toolkits that nobody looked for";
+  ASSERT_EQ(answer->size(), 1u) << "and that is said";
+  EXPECT_NE(english(answer->front())
+                .find("whether an nvcc for scan==1.0 (nvcc 13.0.88, sm_90) is installed is not known"),
+            std::string::npos);
   Snapshot here;
   here.toolkits.state = ProbeState::Absent;
   const auto none = check_toolchain(lock_, {{"plain", "2.0", {}, ""}, {"scan", "1.0", {}, ""}}, here);
@@ -64,7 +71,9 @@ TEST_F(BuildToolchain, OfAnotherPackageSaysNothing) {
 
 TEST_F(BuildToolchain, ThatMayServeIsNoObstacle) {
   EXPECT_EQ(refused({{"/usr/local/cuda-12.4", "", "12.4"}, {"/opt/cuda", "", "13.1"}}), "");
-  EXPECT_EQ(refused({{"/opt/cuda", "", ""}}), "") << "its version is not known, and may be right";
+  EXPECT_TRUE(
+      refused({{"/opt/cuda", "", ""}}).starts_with("note: the CUDA release of /opt/cuda is not known"))
+      << "it may be right, and has not passed";
   build().toolchain.code.clear();
   EXPECT_EQ(refused({}), "") << "without device code no nvcc is needed";
   build().toolchain.code = {"sm_90"};
@@ -75,6 +84,24 @@ TEST_F(BuildToolchain, ThatMayServeIsNoObstacle) {
   EXPECT_NE(refused({}), "") << "a wheel with ptxas and without nvcc";
   lock_.distributions.back() = {.name = "nvidia-cuda-nvcc", .version = "13.0.88"};
   EXPECT_EQ(refused({}), "");
+}
+
+// torch's cpp_extension takes CUDA_HOME, whatever else is there.
+TEST_F(BuildToolchain, ThatCudaHomeNamesCountsBeforeOthers) {
+  const std::vector<Toolkit> toolkits = {{"/opt/cuda-12.4", "", "12.4"},
+                                         {"/usr/local/cuda-13.0", "", "13.0"}};
+  EXPECT_EQ(refused(toolkits), "");
+  variables_["CUDA_HOME"] = "/opt/cuda-12.4";
+  EXPECT_EQ(refused(toolkits),
+            "CUDA_HOME names CUDA 12.4 (/opt/cuda-12.4), and the locked torch 2.11.0+cu130 builds with CUDA "
+            "13 only "
+            "| export CUDA_HOME=/usr/local/cuda-13.0");
+  EXPECT_NE(refused({toolkits[0]}).find("install the CUDA 13.0 toolkit and set CUDA_HOME"),
+            std::string::npos);
+  variables_["CUDA_HOME"] = "/usr/local/cuda-13.0";
+  EXPECT_EQ(refused(toolkits), "");
+  variables_ = {{"CUDA_PATH", "/opt/cuda-12.4"}};
+  EXPECT_TRUE(refused(toolkits).starts_with("CUDA_PATH names CUDA 12.4"));
 }
 
 TEST_F(BuildToolchain, DifferencesAreThoseOfWhatIsKnown) {

@@ -110,18 +110,12 @@ Result<std::vector<ProofStep>> compare_builds(const Subject& made, const std::ve
   return steps;
 }
 
-Result<std::vector<ProofStep>> prove_with_builds(const std::string& python, EnvironmentLock& lock,
+Result<std::vector<ProofStep>> prove_with_builds(const Subject& made, EnvironmentLock& lock,
                                                  const std::string& file,
                                                  const std::vector<SourceBuild>& builds,
                                                  const std::string& cache_dir) {
-  std::vector<ProofStep> steps;
-  if (!builds.empty()) {
-    SubjectOptions options;
-    options.python = python;
-    SCANKIT_TRY(const Subject made, look_at(options));
-    SCANKIT_TRY(steps, compare_builds(made, builds, lock));
-  }
-  SCANKIT_TRY(auto proven, prove(python, {lock, file}, cache_dir));
+  SCANKIT_TRY(std::vector<ProofStep> steps, compare_builds(made, builds, lock));
+  SCANKIT_TRY(auto proven, prove(made, {lock, file}, cache_dir));
   std::ranges::move(proven, std::back_inserter(steps));
   return steps;
 }

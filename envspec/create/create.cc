@@ -161,7 +161,6 @@ class Creation {
       progress.act(announcement(ready, installer));
       SCANKIT_CHECK(install_locked(install, ready, plan_.wheels));
       if (!plan_.builds.empty()) {
-        SCANKIT_CHECK(check_build_place(install.tools, message("make the environment in another directory")));
         SCANKIT_TRY(const installer::Installer chosen, installer_for(install));
         SCANKIT_CHECK(build_sources(install, chosen, plan_.lock, plan_.builds));
       }
@@ -213,15 +212,15 @@ class Creation {
 
   // Of a spec, the lock is made first: the environment is then held to it like any other.
   Result<void> prove_it() {
+    SCANKIT_TRY(const Subject made, look());
     if (plan_.spec) {
-      SCANKIT_TRY(const Subject made, look());
       SCANKIT_TRY(ProofStep met, check_against_spec(*plan_.spec, made));
       proof_.push_back(std::move(met));
       SCANKIT_TRY(plan_.lock, request_.make_lock(made));
     }
     lock_hash_ = hash_of(plan_.lock);
-    SCANKIT_TRY(const auto steps, prove_with_builds(aside_.python(), plan_.lock, lock_file(), plan_.builds,
-                                                    request_.cache_dir));
+    SCANKIT_TRY(const auto steps,
+                prove_with_builds(made, plan_.lock, lock_file(), plan_.builds, request_.cache_dir));
     proof_.insert(proof_.end(), steps.begin(), steps.end());
     return {};
   }
@@ -262,6 +261,7 @@ class Creation {
     result_.torch = made.snapshot.torch.value.version;
     result_.packages = made.snapshot.distributions.value.size();
     result_.bytes = size_of_tree(aside_.environment());
+    result_.notes = plan_.notes;
     if (base.version != plan_.lock.python.version)
       result_.notes.push_back(
           message("the lock was made with Python {}, and this is {}: the same wheels fit both",

@@ -52,6 +52,11 @@ struct PythonWish {
 // says which one is missing, which ones are here, and how it is got.
 Result<BasePython> find_base_python(const Host& host, const PythonWish& wish);
 
+// Directories with wheels that are no index's, or that are to be used instead of one: --offline, and the one next to
+// the lock. Absolute, each once.
+std::vector<std::string> wheel_folders(const Host& host, const std::string& offline,
+                                       const std::string& lock_file);
+
 // Whether a Python is the one that the wish asks for, but for the patch version of a lock.
 bool fits(const Python& python, const PythonWish& wish);
 PythonWish wish_of(const EnvironmentLock& lock);
@@ -156,13 +161,14 @@ Result<void> download_file(const LockedArtifact& artifact, const std::string& fo
 // is that of the lock. Without isolation where its build needs torch (fix/local_package.h).
 Result<void> build_sources(const InstallRequest& request, const installer::Installer& installer,
                            const EnvironmentLock& lock, const std::vector<SourceBuild>& builds);
-// Errc::NotFound where device code of the lock must be compiled and no nvcc that torch takes is here.
-Result<void> check_toolchain(const EnvironmentLock& lock, const std::vector<SourceBuild>& builds,
-                             const Snapshot& here);
+// Errc::NotFound where device code of the lock must be compiled and the nvcc that torch would take is missing or of
+// another CUDA. The notes are what could not be found out, which is not a pass.
+Result<std::vector<Message>> check_toolchain(const EnvironmentLock& lock,
+                                             const std::vector<SourceBuild>& builds, const Snapshot& here);
 // "nvcc 12.9.86 -> 13.0.88; torch 2.10.0 -> 2.11.0": what was known and is another one now, "" for nothing.
 std::string toolchain_differences(const LockedBuild& locked, const LockedToolchain& here,
                                   const std::string& torch);
-// An Error where builds cannot be made in that directory of ours; `next`: what the user can do.
+// An Error where builds cannot be made next to that directory; `next`: what the user can do.
 Result<void> check_build_place(const std::string& work, Message next);
 // The variables that make the build the locked one: architectures, switches of a project's setup.py. Sorted.
 std::vector<std::pair<std::string, std::string>> locked_build_variables(const EnvironmentLock& lock,
@@ -213,8 +219,7 @@ struct ReadLock {
 };
 // The environment against the lock, by doctor and by `validate --quick` of each module that it has cases for. A step
 // for which nothing is installed is "nothing_to_check", never passed. An Error is the first step that failed.
-Result<std::vector<ProofStep>> prove(const std::string& python, const ReadLock& lock,
-                                     const std::string& cache_dir);
+Result<std::vector<ProofStep>> prove(const Subject& made, const ReadLock& lock, const std::string& cache_dir);
 
 // How what was built again differs from the lock: a step for each package, "passed" if it is the same to the byte. The
 // lock gets what was built as its libraries, so that the rest of the environment can be held to it.
@@ -222,7 +227,7 @@ Result<std::vector<ProofStep>> compare_builds(const Subject& made, const std::ve
                                               EnvironmentLock& lock);
 std::string build_step(const std::string& name);  // what such a step is called
 // Both: the builds against the lock, and the environment against what the lock is then, which `lock` becomes.
-Result<std::vector<ProofStep>> prove_with_builds(const std::string& python, EnvironmentLock& lock,
+Result<std::vector<ProofStep>> prove_with_builds(const Subject& made, EnvironmentLock& lock,
                                                  const std::string& file,
                                                  const std::vector<SourceBuild>& builds,
                                                  const std::string& cache_dir);
@@ -322,6 +327,7 @@ struct SyncChange {
   std::vector<SourceBuild> kept;
   std::vector<std::string> remove;   // not in the lock; names that a command line can hold
   std::vector<std::string> removed;  // the same with their versions, for people
+  std::vector<Message> notes;        // what could not be checked
   bool empty() const { return install.empty() && build.empty() && remove.empty(); }
 };
 

@@ -31,18 +31,6 @@ Result<EnvInstaller> installer_of_plan(const Host& host, const Snapshot& base, c
 
 namespace {
 
-std::vector<std::string> wheel_folders(const CreateRequest& request) {
-  std::vector<std::string> folders;
-  if (!request.offline.empty())
-    folders.push_back(path_normalize(path_join(current_directory(), request.offline)));
-  const std::string next_to_it = path_join(
-      path_dirname(path_normalize(path_join(current_directory(), request.lock_file))), kWheelFolder);
-  if (!request.lock_file.empty() && make_real_host()->is_directory(next_to_it) &&
-      std::ranges::find(folders, next_to_it) == folders.end())
-    folders.push_back(next_to_it);
-  return folders;
-}
-
 // conda brings its own Python. Until then no other one stands for it: its wheels would be another's.
 Result<void> choose_conda(const Host& host, const CreateRequest& request, CreatePlan& plan) {
   if (!request.python.empty())
@@ -75,6 +63,12 @@ Result<void> check_conda_offline(const CreateRequest& request, const CreatePlan&
                message("lock a conda environment, or make a virtual one: --installer uv or --installer pip")};
 }
 
+// Builds run next to DIR: asked before gigabytes are installed there.
+Result<void> check_new_build_place(const std::string& folder) {
+  return check_build_place(path_normalize(path_join(current_directory(), folder)),
+                           message("make the environment in another directory"));
+}
+
 Result<CreatePlan> plan_of_lock(const Host& host, const CreateRequest& request) {
   CreatePlan plan;
   SCANKIT_TRY(plan.lock, read_lock(request.lock_file));
@@ -84,11 +78,12 @@ Result<CreatePlan> plan_of_lock(const Host& host, const CreateRequest& request) 
       !lines.empty())
     return not_installable(request.lock_file, lines);
   SCANKIT_CHECK(check_conda_offline(request, plan));
-  plan.find_links = wheel_folders(request);
+  plan.find_links = wheel_folders(host, request.offline, request.lock_file);
   const bool offline = !request.offline.empty();
   plan.builds = sources_to_build(plan.lock, plan.find_links, offline);
   SCANKIT_TRY(plan.wheels, find_wheels(without_packages(plan.lock, plan.builds), plan.find_links, offline));
-  SCANKIT_CHECK(check_toolchain(plan.lock, plan.builds, plan.base.subject.snapshot));
+  if (!plan.builds.empty()) SCANKIT_CHECK(check_new_build_place(request.folder));
+  SCANKIT_TRY(plan.notes, check_toolchain(plan.lock, plan.builds, plan.base.subject.snapshot));
   if (plan.conda) return plan;
   SCANKIT_TRY(plan.installer, installer_of_plan(host, plan.base.subject.snapshot, request.installer));
   return plan;
@@ -98,6 +93,7 @@ Result<CreatePlan> plan_of_spec(const Host& host, const CreateRequest& request) 
   CreatePlan plan;
   SCANKIT_TRY(plan.spec, read_spec(request.spec_file));
   SCANKIT_CHECK(check_origins(*plan.spec, request.folder));
+  if (!resolver_wish(*plan.spec).against_torch.empty()) SCANKIT_CHECK(check_new_build_place(request.folder));
   SCANKIT_CHECK(choose_base(host, request, wish_of_spec(*plan.spec), plan));
   if (!request.offline.empty())
     return Error{Errc::InvalidArgument, message("--offline needs a lock, and a spec has no hashes"),

@@ -20,6 +20,7 @@ struct CreatePlan {
   FoundWheels wheels;
   std::vector<SourceBuild> builds;
   std::vector<std::string> find_links;
+  std::vector<Message> notes;  // what could not be checked
 };
 
 // Errc::InvalidArgument for what cannot be made here, Errc::NotFound for a program or a file that is missing.

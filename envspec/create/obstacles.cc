@@ -86,6 +86,18 @@ std::string first_lines(const std::vector<std::string>& lines) {
   return clauses(shown);
 }
 
+std::vector<std::string> wheel_folders(const Host& host, const std::string& offline,
+                                       const std::string& lock_file) {
+  std::vector<std::string> folders;
+  const auto add = [&](const std::string& folder) {
+    const std::string path = path_normalize(path_join(current_directory(), folder));
+    if (host.is_directory(path) && std::ranges::find(folders, path) == folders.end()) folders.push_back(path);
+  };
+  if (!offline.empty()) add(offline);
+  if (!lock_file.empty()) add(path_join(path_dirname(lock_file), std::string(kWheelFolder)));
+  return folders;
+}
+
 Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<std::string>& folders,
                                 bool offline) {
   FoundWheels found;
@@ -111,8 +123,8 @@ Result<FoundWheels> find_wheels(const EnvironmentLock& lock, const std::vector<s
   }
   if (missing.empty()) return found;
   return Error{Errc::NotFound,
-               message_n(missing.size(), "{} package cannot be installed, and nothing was made: {}",
-                         "{} packages cannot be installed, and nothing was made: {}", missing.size(),
+               message_n(missing.size(), "{} package cannot be installed, and nothing was changed: {}",
+                         "{} packages cannot be installed, and nothing was changed: {}", missing.size(),
                          first_lines(missing)),
                built ? message("where the lock was made, scankit env export requirements --out "
                                "requirements.txt packs them into {}; put it next to the lock",

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "builder/compile/cache.h"
+#include "builder/fix/install_target.h"
 #include "builder/fix/transaction.h"
 #include "builder/module/bundled.h"
 #include "doctor/base/exit_status.h"
@@ -129,18 +130,16 @@ Result<void> add_step(std::vector<ProofStep>& steps, ProofStep step) {
 
 }  // namespace
 
-Result<std::vector<ProofStep>> prove(const std::string& python, const ReadLock& lock,
+Result<std::vector<ProofStep>> prove(const Subject& made, const ReadLock& lock,
                                      const std::string& cache_dir) {
   std::vector<ProofStep> steps;
-  SubjectOptions options;
-  options.python = python;
-  SCANKIT_TRY(const Subject subject, look_at(options));
+  const std::string python = fix::interpreter_of(made.snapshot.python.value);
   report::Progress progress;
   progress.act(say("checking the environment: every compiled file is the locked one"));
-  SCANKIT_CHECK(add_step(steps, against_lock(subject, lock, cache_dir)));
+  SCANKIT_CHECK(add_step(steps, against_lock(made, lock, cache_dir)));
   progress.act(say("checking the environment: doctor"));
   SCANKIT_CHECK(add_step(steps, by_doctor(python)));
-  const std::set<std::string> modules = validated_modules_of(*subject.host, subject.snapshot);
+  const std::set<std::string> modules = validated_modules_of(*made.host, made.snapshot);
   if (modules.empty())
     steps.push_back(
         {"validate", "nothing_to_check", message("no module that it has cases for is installed"), 0});

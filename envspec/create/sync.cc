@@ -10,7 +10,6 @@
 #include "builder/fix/transaction.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
-#include "doctor/declared/module_file.h"
 #include "doctor/probes/packages/distributions.h"
 #include "doctor/probes/python/python.h"
 #include "doctor/report/progress.h"
@@ -86,34 +85,18 @@ Result<void> check_environment(const Host& host, const Subject& subject, const E
 std::vector<installer::InstallerCommand> commands_of(const installer::Installer& installer,
                                                      const SyncChange& change,
                                                      const std::string& requirements,
-                                                     const SyncRequest& request,
-                                                     const std::vector<std::string>& folders) {
-  const bool uv = installer.kind == installer::Installer::Kind::Uv;
+                                                     const InstallRequest& installing) {
   std::vector<installer::InstallerCommand> commands;
-  const auto begin = [&](const char* verb) {
-    std::vector<std::string> argv = installer.program;
-    if (uv)
-      argv.insert(argv.end(), {"pip", verb, "--python", installer.environment});
-    else
-      argv.insert(argv.end(), {"--disable-pip-version-check", "--no-input", verb});
-    return argv;
-  };
-  const std::vector<std::string> variables = {"PIP_USER=0"};
-  const std::string start = uv ? "" : installer::folder_of(installer);
   if (!change.remove.empty()) {
-    std::vector<std::string> argv = begin("uninstall");
-    if (!uv) argv.emplace_back("--yes");
-    argv.emplace_back("--");
+    std::vector<std::string> argv = installer.program;
+    if (installer.kind == installer::Installer::Kind::Uv)
+      argv.insert(argv.end(), {"pip", "uninstall", "--python", installer.environment, "--"});
+    else
+      argv.insert(argv.end(), {"--disable-pip-version-check", "--no-input", "uninstall", "--yes", "--"});
     argv.insert(argv.end(), change.remove.begin(), change.remove.end());
-    commands.push_back({argv, variables, start, {}});
+    commands.push_back({argv, {"PIP_USER=0"}, installer::folder_of(installer), {}});
   }
-  if (change.install.empty()) return commands;
-  std::vector<std::string> argv = begin("install");
-  argv.insert(argv.end(), {"--no-deps", "--require-hashes", uv ? "--reinstall" : "--force-reinstall"});
-  if (!request.offline.empty()) argv.emplace_back("--no-index");
-  for (const std::string& folder : folders) argv.insert(argv.end(), {"--find-links", folder});
-  argv.insert(argv.end(), {"-r", requirements});
-  commands.push_back({argv, variables, start, {}});
+  if (!change.install.empty()) commands.push_back(locked_install(installing, installer, requirements, false));
   return commands;
 }
 
@@ -128,6 +111,7 @@ struct Work {
   InstallRequest building;  // of what is built again
 };
 
+// After the change, once: what follows writes nothing into the environment.
 Result<Subject> look_again(const Work& work) {
   SubjectOptions options;
   options.python = fix::interpreter_of(work.subject.snapshot.python.value);
@@ -136,13 +120,12 @@ Result<Subject> look_again(const Work& work) {
 
 // The proof and the record, while everything can still be undone. The record describes what is there now; one of an
 // earlier creation would call every file changed.
-Result<EnvironmentRecord> prove_and_record(const Work& work) {
+Result<EnvironmentRecord> prove_and_record(const Work& work, const Subject& now) {
   EnvironmentLock lock = work.lock;
   std::vector<SourceBuild> builds = work.change.build;
   builds.insert(builds.end(), work.change.kept.begin(), work.change.kept.end());
-  SCANKIT_TRY(auto proof, prove_with_builds(fix::interpreter_of(work.subject.snapshot.python.value), lock,
-                                            work.request.lock_file, builds, work.request.cache_dir));
-  SCANKIT_TRY(const Subject now, look_again(work));
+  SCANKIT_TRY(auto proof,
+              prove_with_builds(now, lock, work.request.lock_file, builds, work.request.cache_dir));
   SCANKIT_TRY(EnvironmentRecord record, make_record(*now.host, now.snapshot, lock));
   record.lock_sha256 =
       hash_of(work.lock);  // as it was read: what was built is in the place of its libraries by now
@@ -159,23 +142,15 @@ Result<void> write_record(const std::string& prefix, const EnvironmentRecord& re
 }
 
 // What the journal says of the builds, for whoever locks the environment next.
-Result<std::vector<fix::BuildNote>> notes_of_builds(const Work& work) {
+std::vector<fix::BuildNote> notes_of_builds(const Work& work, const Subject& now) {
   std::vector<fix::BuildNote> notes;
-  SCANKIT_TRY(const Subject now, look_again(work));
   for (const SourceBuild& build : work.change.build) {
-    const Distribution* installed = find_distribution(now.snapshot.distributions.value, build.name);
-    const auto record = installed == nullptr ? Result<std::string>(Error{})
-                                             : sha256_file(path_join(installed->path, "RECORD"));
-    if (!record) continue;  // without it nobody can tell later whether this build is still installed
-    fix::BuildNote note{build.name,
-                        build.version,
-                        now.snapshot.torch.value.version,
-                        installer::name_of(work.installer.kind),
-                        *record,
-                        {}};
+    std::vector<std::string> variables;
     for (const auto& [name, value] : locked_build_variables(work.lock, build))
-      if (declared::is_build_switch(name) && declared::is_switch_value(value)) note.switches[name] = value;
-    notes.push_back(std::move(note));
+      variables.push_back(name + "=" + value);
+    if (auto note =
+            fix::note_of_build(now.snapshot, build.name, installer::name_of(work.installer.kind), variables))
+      notes.push_back(*std::move(note));
   }
   return notes;
 }
@@ -185,10 +160,7 @@ Result<void> make_builds(fix::Transaction& transaction, const Work& work) {
   if (work.change.build.empty()) return {};
   for (const SourceBuild& build : work.change.build)
     transaction.add_step(message("built {}=={} from {}", build.name, build.version, build.archive.file));
-  SCANKIT_CHECK(build_sources(work.building, work.installer, work.lock, work.change.build));
-  SCANKIT_TRY(auto notes, notes_of_builds(work));
-  transaction.note_builds(std::move(notes));
-  return {};
+  return build_sources(work.building, work.installer, work.lock, work.change.build);
 }
 
 Result<EnvironmentRecord> change_and_prove(fix::Transaction& transaction, fix::Staging& staging,
@@ -204,9 +176,11 @@ Result<EnvironmentRecord> change_and_prove(fix::Transaction& transaction, fix::S
     SCANKIT_CHECK(fix::run_installer(command, work.building.lock));
   }
   SCANKIT_CHECK(make_builds(transaction, work));
+  SCANKIT_TRY(const Subject now, look_again(work));
+  transaction.note_builds(notes_of_builds(work, now));
   SCANKIT_CHECK(transaction.note_ends());
   stage = CreateStage::Proving;
-  return prove_and_record(work);
+  return prove_and_record(work, now);
 }
 
 Result<EnvironmentRecord> run_sync(const fix::StateFolder& state, const Work& work, std::string& id,
@@ -237,17 +211,6 @@ Result<Subject> look_at_environment(const SyncRequest& request, const Environmen
   return subject;
 }
 
-// Directories with wheels that are no index's, or that are to be used instead of one.
-std::vector<std::string> folders_of(const SyncRequest& request, const Host& host) {
-  std::vector<std::string> folders;
-  for (const std::string& folder :
-       {request.offline, path_join(path_dirname(request.lock_file), std::string(kWheelFolder))})
-    if (const std::string path = path_normalize(path_join(current_directory(), folder));
-        !folder.empty() && host.is_directory(path))
-      folders.push_back(path);
-  return folders;
-}
-
 SyncResult planned(const Python& python, const SyncChange& change) {
   SyncResult result;
   result.environment = python.prefix;
@@ -256,13 +219,14 @@ SyncResult planned(const Python& python, const SyncChange& change) {
     result.installed.push_back(one->name + "==" + one->version);
   result.built = change.build;
   result.removed = change.removed;
+  result.notes = change.notes;
   return result;
 }
 
 // Where nothing is to be installed or removed, it is still shown to be the locked one, and recorded so.
 Result<void> confirm(const Work& work, SyncResult& result, CreateStage& stage) {
   stage = CreateStage::Proving;
-  SCANKIT_TRY(result.record, prove_and_record(work));
+  SCANKIT_TRY(result.record, prove_and_record(work, work.subject));
   return write_record(result.environment, result.record);
 }
 
@@ -305,7 +269,7 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
                                const EnvironmentLock& lock, int lock_descriptor, CreateStage& stage) {
   const Host& host = *subject.host;
   const Python& python = subject.snapshot.python.value;
-  const std::vector<std::string> folders = folders_of(request, host);
+  const std::vector<std::string> folders = wheel_folders(host, request.offline, request.lock_file);
   SCANKIT_TRY(const SyncChange change, change_of(subject, lock, folders, !request.offline.empty()));
   SyncResult result = planned(python, change);
   const installer::Installer installer = installer::installer_of(host, subject.snapshot);
@@ -319,7 +283,6 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
   SCANKIT_CHECK(check_changeable(request, subject, change, installer, tools.path()));
   const std::string requirements = path_join(tools.path(), "requirements.txt");
   SCANKIT_CHECK(write_requirements(requirements, change));
-  work.commands = commands_of(installer, change, requirements, request, folders);
   work.building = {.base = result.python,
                    .environment = python.prefix,
                    .tools = tools.path(),
@@ -327,6 +290,7 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
                    .offline = !request.offline.empty(),
                    .over_installed = true,
                    .find_links = folders};
+  work.commands = commands_of(installer, change, requirements, work.building);
   SCANKIT_TRY(result.record, run_sync(fix::StateFolder(python.prefix), work, result.journal, stage));
   if (const auto written = write_record(python.prefix, result.record); !written)
     result.notes.push_back(message("the record was not written: {}", written.error().message));
@@ -345,7 +309,8 @@ Result<SyncResult> sync_environment(const SyncRequest& request, CreateStage& sta
   SCANKIT_CHECK(check_offline(*subject.host, request.offline));
   if (request.dry_run) {
     SCANKIT_TRY(const SyncChange change,
-                change_of(subject, lock, folders_of(request, *subject.host), !request.offline.empty()));
+                change_of(subject, lock, wheel_folders(*subject.host, request.offline, request.lock_file),
+                          !request.offline.empty()));
     return planned(subject.snapshot.python.value, change);
   }
   const fix::StateFolder state(subject.snapshot.python.value.prefix);

@@ -112,7 +112,7 @@ Result<SyncChange> change_of(const Subject& subject, const EnvironmentLock& lock
       changed.distributions.push_back(one);
   }
   change.build = sources_to_build(changed, folders, offline);
-  SCANKIT_CHECK(check_toolchain(lock, change.build, subject.snapshot));
+  SCANKIT_TRY(change.notes, check_toolchain(lock, change.build, subject.snapshot));
   changed = without_packages(changed, change.build);
   SCANKIT_CHECK(find_wheels(changed, folders, offline));
   for (const LockedDistribution& one : changed.distributions)

@@ -68,8 +68,11 @@ bool is_access_refused(const std::string& said);
 struct SourceReply {
   std::optional<LockedArtifact> archive;
   bool refused = false;  // the index has none; without an archive and this, nobody knows
+  bool timed_out = false;
   std::string said;
 };
+// The line in which an installer says what went wrong, of at most 400 bytes.
+std::string last_line(const std::string& said);
 SourceReply ask_source(const installer::Installer& installer, const IndexQuestion& question,
                        std::chrono::milliseconds node_deadline);
 // Of what they say then: "Got HASH" (pip), "Computed: sha256:HASH" (uv).

@@ -118,31 +118,6 @@ std::optional<LockedArtifact> read_source_hash(const std::string& said, const In
   return LockedArtifact{file, hash, 0, plain_url(url)};
 }
 
-SourceReply ask_source(const installer::Installer& installer, const IndexQuestion& question,
-                       std::chrono::milliseconds node_deadline) {
-  const auto folder = TemporaryDirectory::create("scankit-index");
-  if (!folder) return {.said = english(folder.error().message)};
-  const std::string file = folder->path() + "/questions.txt";
-  const std::string line =
-      question.name + "==" + question.version + " --hash=sha256:" + std::string(64, '0') + "\n";
-  if (auto written = write_file_atomically(file, line); !written)
-    return {.said = english(written.error().message)};
-  const IndexRun run = run_installer(command_of(installer, file, folder->path()),
-                                     installer::folder_of(installer), node_deadline);
-  // No file has a hash of 64 zeros, so that a successful run tells nothing about the archive.
-  if (run.ok) return {.said = run.said};
-  SourceReply reply{read_source_hash(run.said, question), false, run.said};
-  reply.refused = !reply.archive && !run.timed_out && is_refusal(run.said);
-  return reply;
-}
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-using Questions = std::vector<IndexQuestion>;
-
-constexpr int kMostRuns = 40;  // an installer that names none of what it lacks halves them: 20 halvings
-
 // The line in which the installer says what went wrong: the last one that starts with "error:", else the
 // last one that is not blank. At most 400 bytes.
 std::string last_line(const std::string& said) {
@@ -157,6 +132,31 @@ std::string last_line(const std::string& said) {
   if (!error.empty()) last = trimmed(error.substr(error.find(':') + 1));
   return report::plain(last, false).substr(0, 400);
 }
+
+SourceReply ask_source(const installer::Installer& installer, const IndexQuestion& question,
+                       std::chrono::milliseconds node_deadline) {
+  const auto folder = TemporaryDirectory::create("scankit-index");
+  if (!folder) return {.said = english(folder.error().message)};
+  const std::string file = folder->path() + "/questions.txt";
+  const std::string line =
+      question.name + "==" + question.version + " --hash=sha256:" + std::string(64, '0') + "\n";
+  if (auto written = write_file_atomically(file, line); !written)
+    return {.said = english(written.error().message)};
+  const IndexRun run = run_installer(command_of(installer, file, folder->path()),
+                                     installer::folder_of(installer), node_deadline);
+  // No file has a hash of 64 zeros, so that a successful run tells nothing about the archive.
+  if (run.ok) return {.said = run.said};
+  SourceReply reply{read_source_hash(run.said, question), false, run.timed_out, run.said};
+  reply.refused = !reply.archive && !run.timed_out && is_refusal(run.said);
+  return reply;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Questions = std::vector<IndexQuestion>;
+
+constexpr int kMostRuns = 40;  // an installer that names none of what it lacks halves them: 20 halvings
 
 // pip and uv either answer all questions of a run or fail and name at most one package. So each failed run
 // removes one package and the rest is asked again; where the output names none, the questions are halved

@@ -114,15 +114,14 @@ class Resolver {
     if (open.empty() || request_.offline || request_.installer.kind == installer::Installer::Kind::None ||
         request_.installer.kind == installer::Installer::Kind::Conda)
       return {};
-    const auto begin = std::chrono::steady_clock::now();
     IndexReply reply = ask_index_of(request_.installer, questions, request_.node_deadline);
     if (!request_.second || reply.refused.empty()) return reply;
-    find_addresses(questions, begin, reply);
+    find_addresses(questions, reply);
     std::erase_if(questions, [&](const IndexQuestion& one) {
       return !reply.refused.contains(one.name) || reply.sources.contains(one.name);
     });
     if (questions.empty()) return reply;
-    const auto left = time_left(begin);
+    const auto left = time_left();
     if (left.count() <= 0) return reply;
     IndexReply more = ask_index_of(*request_.second, questions, left);
     for (const auto& [name, offered] : more.offered) reply.refused.erase(name);
@@ -132,19 +131,18 @@ class Resolver {
     return reply;
   }
 
-  // The time is for both installers together: the second one gets what the first has left.
-  std::chrono::seconds time_left(std::chrono::steady_clock::time_point begin) const {
+  // The time is for all questions to both installers together: each gets what the ones before it have left.
+  std::chrono::seconds time_left() const {
     return request_.node_deadline -
-           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
+           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
   }
 
   // A uv whose log is silent names the hash of a source archive, and pip its URL too, by which it is downloaded.
-  void find_addresses(const std::vector<IndexQuestion>& questions,
-                      std::chrono::steady_clock::time_point begin, IndexReply& reply) const {
+  void find_addresses(const std::vector<IndexQuestion>& questions, IndexReply& reply) const {
     for (const IndexQuestion& one : questions) {
       const auto source = reply.sources.find(one.name);
       if (source == reply.sources.end() || !source->second.url.empty()) continue;
-      const auto left = time_left(begin);
+      const auto left = time_left();
       if (left.count() <= 0) return;
       const SourceReply told = ask_source(*request_.second, one, left);
       if (told.archive && told.archive->sha256 == source->second.sha256) source->second = *told.archive;
@@ -221,18 +219,32 @@ class Resolver {
                : english(message("the index was not queried"));
   }
 
+  // One installer's answer about an archive, and in `why` the reason where it has none.
+  std::optional<LockedArtifact> archive_of(const installer::Installer& installer,
+                                           const IndexQuestion& question, std::string& why) const {
+    const auto left = time_left();
+    const SourceReply reply =
+        left.count() > 0 ? ask_source(installer, question, left) : SourceReply{.timed_out = true};
+    if (!reply.archive && reply.timed_out)
+      why = english(message("the index did not answer within {} seconds", request_.node_deadline.count()));
+    else if (!reply.archive && !reply.refused)
+      why = english(message("whether the index has a source archive of {} {} is not known: {}", question.name,
+                            question.version, last_line(reply.said)));
+    return reply.archive;
+  }
+
   // The index has wheels of this version, and what is installed was built all the same (`from: source`, --no-binary): its
   // archive is what it can be built from again. Nothing where somebody else knows the archive.
   std::optional<LockedArtifact> archive_next_to_wheels(const LockedDistribution& one, const IndexReply& reply,
-                                                       const std::string& cache) const {
+                                                       const std::string& cache, std::string& why) const {
     if (!reply.offered.contains(one.name) || direct_url(host_, installed(one)).there ||
         find_cached_build(host_, cache, installed(one)))
       return {};
     if (request_.progress) request_.progress(what_is_asked(request_.installer, 1));
     const IndexQuestion question{one.name, one.version};
-    auto archive = ask_source(request_.installer, question, request_.node_deadline).archive;
+    auto archive = archive_of(request_.installer, question, why);
     if (!request_.second || (archive && !archive->url.empty())) return archive;
-    auto more = ask_source(*request_.second, question, request_.node_deadline).archive;
+    auto more = archive_of(*request_.second, question, why);
     const bool same = archive && more && archive->sha256 == more->sha256;
     return same || !archive ? more : archive;
   }
@@ -246,7 +258,7 @@ class Resolver {
       if (const auto source = reply.sources.find(one.name); source != reply.sources.end())
         hints.index = &source->second;
       hints.why_not_index = why_no_archive(one, reply);
-      const auto archive = archive_next_to_wheels(one, reply, hints.cache);
+      const auto archive = archive_next_to_wheels(one, reply, hints.cache, hints.why_not_index);
       if (archive) hints.index = &*archive;
       const LockedDistribution* known =
           request_.older == nullptr ? nullptr : find_locked(*request_.older, one.name);
@@ -272,6 +284,7 @@ class Resolver {
   const Snapshot& snapshot_;
   const ResolveRequest& request_;
   EnvironmentLock& lock_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::map<std::string, std::map<std::string, std::string>> packed_;  // package -> its files -> hashes
 };
 

@@ -425,6 +425,19 @@ TEST(SuggestIndex, KnowsAFailureFromAMissingSourceArchive) {
   EXPECT_EQ(answer("Computed: sha256:" + std::string(64, 'a')).state, IndexAnswer::State::Confirmed);
 }
 
+// A pin takes a release that was withdrawn; the installer warns of it, and so does the answer.
+TEST(SuggestIndex, TellsOfAYankedRelease) {
+  const IndexAnswer answer = answer_of_installer(
+      installer::Installer::Kind::Uv,
+      "[ $2 = compile ] && echo 'warning: `tilelang==0.1.8` is yanked (reason: broken)' >&2 && exit 0; "
+      "echo Computed: sha256:" +
+          std::string(64, 'a') + " >&2; exit 1");
+  EXPECT_EQ(answer.state, IndexAnswer::State::Confirmed);
+  ASSERT_EQ(answer.notes.size(), 1u);
+  EXPECT_NE(english(answer.notes.front()).find("`tilelang==0.1.8` is yanked (reason: broken)"),
+            std::string::npos);
+}
+
 TEST(SuggestCommands, NameNoHost) {
   for (const char* python : {"3.9", "3.11", "3.14"})
     for (const auto kind :

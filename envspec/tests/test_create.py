@@ -73,7 +73,7 @@ def test_offline(create, work):
     alpha.write_bytes(alpha.read_bytes() + b"x")
     create("new", "--offline", "scankit-wheels").ends(2, f"alpha==1.0: {work / 'project' / alpha} has sha256 ")
     alpha.unlink()
-    create("new", "--offline", "scankit-wheels").ends(2, "1 package cannot be installed, and nothing was made: alpha==1.0: ")
+    create("new", "--offline", "scankit-wheels").ends(2, "1 package cannot be installed, and nothing was changed: alpha==1.0: ")
     create("new", "--offline", "nowhere").ends(2, "--offline nowhere is not a directory")
     shutil.rmtree("scankit-wheels")
     create("new").ends(2, "beta==2.0, which was built locally")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`env sync` with locks whose packages no index has as a wheel: built as `env create` builds them, once, and taken back whole."""
+import json
 import os
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from creating import Create, pip_wheel, record_of
 from fixtures import run, shell_or_skip, site_of
-from project import sha256
+from project import sha256, text_of
 from source_packages import build_tools, native, serve
 
 pytestmark = pytest.mark.ctest(group="envspec.sync", labels="matrix;e2e", timeout=600)
@@ -102,6 +103,17 @@ def test_builds(project, installer, work):
 
     project.scankit("restore", "--python", python).ends(0, "env sync scankit.lock")
     assert so.read_bytes() == changed
+
+
+def test_switches_of_the_shell(project):
+    """What the user's shell told the build is in the journal, and in the next lock."""
+    create = Create(project)
+    python = other_environment(project, uv=True)
+    variables = {**create.variables(), "NATIVE_FORCE_BUILD": "TRUE", "MAX_JOBS": "2"}
+    assert project.env("sync", "other", variables=variables, timeout=300).status in (0, 4)
+    project.env("lock", "--python", python, "--out", "other.lock", variables=create.variables()).ends(0)
+    [native_] = [one for one in json.loads(text_of("other.lock"))["distributions"] if one["name"] == "native"]
+    assert native_["build"]["recorded"]["switches"] == {"NATIVE_FORCE_BUILD": "TRUE"}, native_["build"]["recorded"]
 
 
 @pytest.mark.ctest(labels="ci;e2e")
