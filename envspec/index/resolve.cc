@@ -265,6 +265,8 @@ class Resolver {
       if (known != nullptr && known->build && known->artifact && one.artifact &&
           known->artifact->sha256 == one.artifact->sha256)
         hints.older = &*known->build;
+      else if (known != nullptr && known->version == one.version)
+        hints.older_archive = source_archive(*known);
       one.build = build_facts(host_, *libraries, installed(one), hints);
       if (const auto packed = packed_.find(one.name); packed != packed_.end())
         one.build->files = packed->second;

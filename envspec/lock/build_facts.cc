@@ -212,6 +212,8 @@ LockedBuild build_facts(const Host& host, const PlacedLibraries& libraries, cons
       take_sdist(build, *hints.index, "index");
     else if (hints.older != nullptr && hints.older->sdist)
       take_sdist(build, *hints.older->sdist, hints.older->sdist_from.c_str());
+    else if (hints.older_archive != nullptr && !archive)
+      take_sdist(build, *hints.older_archive, "older_lock");
     else
       build.why_no_sdist =
           archive ? english(message("the installer did not record the hash of {}", direct.file_name))

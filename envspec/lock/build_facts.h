@@ -26,10 +26,11 @@ std::optional<CachedBuild> find_cached_build(const Host& host, const std::string
 
 // What others know about one package.
 struct BuildHints {
-  const LockedArtifact* index = nullptr;  // the archive that the index has of this version
-  std::string why_not_index;              // why it names none
-  const LockedBuild* older = nullptr;     // of the older lock, for the same installed files
-  std::string cache;                      // built_wheels_folder()
+  const LockedArtifact* index = nullptr;          // the archive that the index has of this version
+  std::string why_not_index;                      // why it names none
+  const LockedBuild* older = nullptr;             // of the older lock, for the same installed files
+  const LockedArtifact* older_archive = nullptr;  // of the older lock, for another build of the same version
+  std::string cache;                              // built_wheels_folder()
   std::string prefix;  // of the environment, whose journals of scankit are read; "": none are
 };
 // By the journals of `scankit fix` in the environment; nothing where another build of it is installed now.

@@ -138,5 +138,17 @@ TEST_F(BuiltPackage, WhatOnlyTheIndexSaysIsCalledSo) {
   EXPECT_EQ(later.sdist_from, "index");
 }
 
+// A version that was built once more has other bytes, and can be made of the archive that its earlier build was of.
+TEST_F(BuiltPackage, AnotherBuildKeepsTheArchiveOfTheOlderLock) {
+  const LockedArtifact archive{"x-1.tar.gz", kOther, 7, ""}, index{"x-1.zip", std::string(64, 'd'), 9, ""};
+  const LockedBuild build = facts({.why_not_index = "the index was not queried", .older_archive = &archive});
+  ASSERT_TRUE(build.sdist);
+  EXPECT_EQ(build.sdist->sha256, kOther);
+  EXPECT_EQ(build.sdist_from, "older_lock");
+  EXPECT_EQ(facts({.index = &index, .older_archive = &archive}).sdist_from, "index") << "which was asked now";
+  write("site/x-1.dist-info/direct_url.json", R"({"url": "file:///home/me/x", "dir_info": {}})");
+  EXPECT_FALSE(facts({.older_archive = &archive}).sdist) << "it was built from a directory";
+}
+
 }  // namespace
 }  // namespace scankit::envspec

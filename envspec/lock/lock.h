@@ -53,6 +53,7 @@ struct LockedBuild {
   std::optional<LockedArtifact> sdist;
   // Who says so. "direct_url": the installer, for this installation. "pip_cache": pip, for the wheel that it built, whose
   // files are the installed ones. "index": it has this archive of the version; that it was built from it, nobody noted.
+  // "older_lock": the same of the lock that was there before, where the index was not asked; its files were another build.
   std::string sdist_from;
   std::string why_no_sdist;
   std::optional<LockedArtifact> wheel;  // as it was built, before it was installed

@@ -9,7 +9,7 @@ import pytest
 
 from creating import Create, left_behind, record_of
 from fixtures import run, shell_or_skip, site_of
-from project import sha256
+from project import sha256, text_of
 from source_packages import build_tools, inside, native, serve
 
 pytestmark = pytest.mark.ctest(group="envspec.sdists", labels="matrix;e2e", timeout=600)
@@ -91,6 +91,32 @@ def test_what_nobody_noted(project):
     project.lock("--offline").ends(0)
     one = project.distribution("native")
     assert one["artifact"] is None and one["why_no_artifact"] == "the index was not queried" and "build" not in one, one
+
+
+def test_locked_again_over_an_older_lock(project):
+    """Another build of the version: its archive is that of the older lock, as long as that is of the same version. No index is asked."""
+    first = lock(project)
+    shutil.rmtree(os.environ["PIP_CACHE_DIR"])
+    assert Create(project)("new").status in (0, 4)
+    before = text_of("scankit.lock")
+    project.env("lock", "--python", "new/bin/python", "--offline").ends(0)
+    one = project.distribution("native")
+    assert one["artifact"]["sha256"] != first["artifact"]["sha256"], "the builds are the same, so that the test shows nothing"
+    assert (one["build"]["sdist"], one["build"]["sdist_from"]) == (first["build"]["sdist"], "older_lock"), one
+    Path("scankit.lock").write_text(before.replace(first["build"]["sdist"]["sha256"], "0" * 64))
+    project.env("lock", "--python", "new/bin/python", "--offline").ends(0, "nothing is reused from the old lock")
+    assert "build" not in project.distribution("native"), "an edited lock is believed"
+    Path("scankit.lock").write_text(before)
+    assert Create(project)("again").status in (0, 4)
+
+
+def test_place_for_builds(project, work):
+    """A directory whose name no build can take is refused before anything is installed."""
+    lock(project)
+    place = work / "with a space"
+    place.mkdir()
+    Create(project)(place / "new").ends(2, "with a space has a character that builds cannot take")
+    assert not any(place.iterdir())
 
 
 def test_from_a_file(project):
