@@ -130,7 +130,8 @@ bool join(LogHit& root, const LogState& state) {
 // What stands in for an error where something failed and no line says what: a warning before it. One that
 // only helps to explain others does not, unless a second clue makes it more.
 std::optional<LogHit> warning_as_root(const LogState& state) {
-  for (const LogHit& clue : state.clues) {
+  for (std::size_t i = state.earlier_clues; i < state.clues.size(); ++i) {
+    const LogHit& clue = state.clues[i];
     if (clue.cause.empty()) continue;
     LogHit first = clue;
     if (!join(first, state) && clue.sure == "possible") continue;

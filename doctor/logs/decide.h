@@ -38,8 +38,9 @@ struct Seen {
 };
 // Everything about a log that the decision needs. Its size does not grow with the log.
 struct LogState {
-  std::vector<Seen> errors;   // the first and the last ones
-  std::vector<LogHit> clues;  // the first of each rule
+  std::vector<Seen> errors;       // the first and the last ones
+  std::vector<LogHit> clues;      // the first of each rule
+  std::size_t earlier_clues = 0;  // of the clues, those of an installation that succeeded
   std::set<std::string> clue_rules;
   std::optional<LogHit> last;  // of a rule of that role, if the log ends with it
   bool failed = false;         // something failed, known or not

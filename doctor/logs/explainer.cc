@@ -87,6 +87,7 @@ struct Explainer::State {
       // A new command begins: errors before it belong to another attempt.
       if (rule.role == "boundary") {
         ++attempt;
+        if (rule.id == "installed") seen.earlier_clues = seen.clues.size();
         continue;
       }
       // The line says that something above it failed, and nothing else.

@@ -29,7 +29,7 @@ class Fault:
     found: tuple = ()
     verdict: str = "broken"
     status: int = 1
-    # What the interpreter's message by itself, as a log, must lead to ("a|b" again): by default the root. None: not asked.
+    # What the interpreter's message by itself, as a log, must lead to ("a|b" again): by default the root; "none": no cause. None: not asked.
     log: str | None = ""
     # Only an observed import shows it; the files alone must then prove nothing.
     only_observed: bool = False
