@@ -115,12 +115,12 @@ for name in "${roots[@]}"; do
   fi
   row+=" $(cut -d ' ' -f 1 /proc/loadavg) |"
   rows+=("$row")
+  echo "$row"
   if [ "$name" = bullseye ]; then # a torch with CUDA whose NVRTC is gone, and no GPU: nothing is compiled or downloaded, and it says why
     rm -r "$work"/root/env/lib/python3.*/site-packages/nvidia/cuda_nvrtc
     step 0 'no GPU found, and no code for another machine' $scankit fix --python "$python" --yes --module causal_conv1d_cuda --cache-dir /tmp/empty
     step 0 'the environment is healthy' $scankit "${doctor[@]}"
   fi
-  echo "$row"
 done
 {
   printf '| root | C library | Python | torch | install.sh | pip, first diagnosis | doctor | fix | doctor again | validate | load |\n'
