@@ -139,7 +139,7 @@ TEST(Assemble, RefusesImagesThatAreNone) {
 TEST(Assertions, NameWhatIsBroken) {
   auto folder = TemporaryDirectory::create("assemble");
   std::string bytes = assembled();
-  const IndexedImage& first = read_image_index(bytes).value().front();
+  const IndexedImage first = read_image_index(bytes).value().front();
   bytes[first.offset + first.size - 1] ^= 1;  // a literal: LZ4 ends with five of them
   const auto flipped = assert_module(*make_real_host(), place(*folder, bytes), {"tiny", images()});
   ASSERT_FALSE(flipped);
