@@ -125,11 +125,22 @@ class Judge {
       if (wish.name == "torch") torch(wish);
     for (const PackageWish& wish : request_.packages)
       if (wish.name == "triton") triton(wish);
-    for (const PackageWish& wish : request_.packages)
-      if (wish.name != "torch" && wish.name != "triton") package(wish);
+    for (const bool first : {true, false})
+      for (const PackageWish& wish : request_.packages)
+        if (wish.name != "torch" && wish.name != "triton" && has_partners(wish.name) == first) package(wish);
+    std::ranges::sort(set_.packages, {}, [&](const PackagePlan& plan) {
+      return std::ranges::find(request_.packages, plan.name, &PackageWish::name);
+    });
   }
 
  private:
+  // Whose releases limit those of another package: chosen before it.
+  static bool has_partners(const std::string& name) {
+    const PackageRow* row = package_row(name);
+    return row != nullptr && std::ranges::any_of(row->releases, [](const PackageRelease& release) {
+             return !release.partners.empty();
+           });
+  }
   std::size_t wish_of(Wish::Kind kind, const std::string& text = "") const {
     for (std::size_t i = 0; i < wishes_.size(); ++i)
       if (wishes_[i].kind == kind && (text.empty() || wishes_[i].text == text)) return i;
@@ -266,7 +277,7 @@ class Judge {
     const bool none = plan.how != PackagePlan::How::Index && plan.release == nullptr;
     const auto glibc = Version::parse(plan.needs_glibc), torch = Version::parse(set_.needs_glibc);
     if (glibc && torch && *torch < *glibc) set_.needs_glibc = plan.needs_glibc;
-    const std::size_t also = plan.also ? wish_of(*plan.also) : wishes_.size();
+    const std::size_t also = plan.also ? wish_of(plan.also->kind, plan.also->text) : wishes_.size();
     if (none)
       violate(wish_of(Wish::Kind::Package, wish.text), wish.name, std::move(plan.chain),
               also < wishes_.size() ? std::optional(also) : std::nullopt);

@@ -36,6 +36,11 @@ std::vector<Wish> wishes_of(const SuggestRequest& request);
 // Every build with every Python for which torch has wheels, or that is wished.
 std::vector<TorchCandidate> candidates_of(const SuggestRequest& request, const std::vector<Wish>& wishes);
 
+// Whether the project itself builds wheels of the release for this torch: what it builds, it tests.
+bool has_wheel_for(const PackageRelease& release, const std::string& torch);
+// Whether a wish leaves the release.
+bool is_wished(const PackageRow& row, const PackageRelease& release, const PackageWish& wish);
+
 // The package's newest release that has a wheel for the set, else its newest one by another way. A release that
 // a wish, the Python or torch's triton excludes does not count. An empty plan (release and row null, How::Wheel)
 // means that none is left; `chain` then says why.

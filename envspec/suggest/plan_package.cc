@@ -67,10 +67,25 @@ std::string version_in(const PackageRow& row, const PackageRelease& release, con
   return newer && range.contains(*named) ? range.text() : std::string();
 }
 
-// Why a release cannot be installed in this set at all; empty where it can. `also`: the fact of the machine that it is for.
+// Each with the version that it stands for, newest first.
+using Releases = std::vector<std::pair<const PackageRelease*, std::string>>;
+
+// What a wish leaves of what is allowed. An old release counts only where no other is left.
+template <class Allowed>
+Releases left_by(const PackageRow& row, const VersionRange& wished, const Allowed& allowed) {
+  Releases left;
+  for (const PackageRelease& release : row.releases)
+    if (const std::string version = version_in(row, release, wished); !version.empty() && allowed(version))
+      left.emplace_back(&release, version);
+  const auto is_old = [](const auto& one) { return one.first->old; };
+  if (!std::ranges::all_of(left, is_old)) std::erase_if(left, is_old);
+  return left;
+}
+
+// Why a release cannot be installed in this set at all; empty where it can. `also`: the other wish that it is for.
 struct Exclusion {
   std::vector<Message> why;
-  std::optional<Wish::Kind> also;
+  std::optional<Wish> also;
   std::string glibc;
 };
 
@@ -84,7 +99,7 @@ Exclusion excluded_by_pins(const SuggestRequest& request, const std::string& nam
     return {{message("{} requires {}", name, pin.pin),
              message("the wheels of {} for {} need glibc {}", pin.pin, pin.machine, pin.glibc),
              message("this system has glibc {}", request.glibc)},
-            Wish::Kind::Glibc,
+            Wish{Wish::Kind::Glibc, "", ""},
             pin.glibc};
   }
   return {};
@@ -96,8 +111,9 @@ std::string glibc_of_pins(const SuggestRequest& request, const PackageRelease& r
   return "";
 }
 
-Exclusion why_excluded(const SuggestRequest& request, const PackageRow& row, const PackageRelease& release,
-                       const SuggestedSet& set) {
+// By the metadata and the code of the release itself, whatever else is installed.
+Exclusion excluded_by_itself(const SuggestRequest& request, const PackageRow& row,
+                             const PackageRelease& release, const SuggestedSet& set) {
   const std::string name = row.name + " " + release.version;
   const auto range = [](const std::string& text) {
     return VersionRange::parse(text).value_or(VersionRange());
@@ -117,6 +133,53 @@ Exclusion why_excluded(const SuggestRequest& request, const PackageRow& row, con
             {},
             ""};
   return excluded_by_pins(request, name, release);
+}
+
+// Of the releases of a partner that the wishes leave, one that this release works with and that can be installed.
+Exclusion excluded_by_partner(const SuggestRequest& request, const std::string& name, const Partner& partner,
+                              const SuggestedSet& set) {
+  const auto wish = std::ranges::find(request.packages, partner.name, &PackageWish::name);
+  const PackageRow* row = package_row(partner.name);
+  if (wish == request.packages.end() || row == nullptr) return {};
+  const Releases left = left_by(*row, wish->range, [&](const std::string& version) {
+    return partner.range.contains(version).value_or(false);
+  });
+  if (left.empty()) {
+    // Where the partner's own wish leaves nothing at all, that is told.
+    if (left_by(*row, wish->range, [](const std::string&) { return true; }).empty()) return {};
+    return {{message("{} works with {}", name, partner.text), message("\"{}\" excludes it", wish->text)},
+            Wish{Wish::Kind::Package, wish->text, ""},
+            ""};
+  }
+  Exclusion newest;
+  for (const auto& [release, version] : left) {
+    Exclusion excluded = excluded_by_itself(request, *row, *release, set);
+    if (excluded.why.empty()) return {};
+    if (newest.why.empty()) newest = std::move(excluded);
+  }
+  newest.why.insert(newest.why.begin(), message("{} works with {}", name, partner.text));
+  return newest;
+}
+
+// What an already chosen package of the set says of this one: "mamba-ssm 2.2.4 works with causal-conv1d>=1.4,<1.5.1".
+Message limit_of(const std::string& name, const std::string& version, const SuggestedSet& set) {
+  for (const PackagePlan& plan : set.packages) {
+    if (plan.release == nullptr) continue;
+    for (const Partner& partner : plan.release->partners)
+      if (partner.name == name && !partner.range.contains(version).value_or(true))
+        return message("{} works with {}",
+                       plan.is_range() ? plan.requirement() : plan.name + " " + plan.version, partner.text);
+  }
+  return {};
+}
+
+Exclusion why_excluded(const SuggestRequest& request, const PackageRow& row, const PackageRelease& release,
+                       const SuggestedSet& set) {
+  Exclusion excluded = excluded_by_itself(request, row, release, set);
+  for (const Partner& partner : release.partners)
+    if (excluded.why.empty())
+      excluded = excluded_by_partner(request, row.name + " " + release.version, partner, set);
+  return excluded;
 }
 
 // scankit compiles its module with the NVRTC of CUDA 12.9 or of torch, whichever knows the GPU.
@@ -150,28 +213,25 @@ bool made_here(const SuggestRequest& request, const SuggestedSet& set, PackagePl
   return true;
 }
 
-// Whether the project itself builds wheels of the release for this torch: what it builds, it tests.
-bool is_built_for(const PackageRelease& release, const std::string& torch) {
-  return std::ranges::any_of(release.wheels, [&](const PublishedWheels& wheels) {
-    return std::ranges::find(wheels.torch, torch) != wheels.torch.end();
-  });
-}
-
 // Releases that can be installed in the set, newest first, each with its version; why the newest other cannot.
 struct Eligible {
-  std::vector<std::pair<const PackageRelease*, std::string>> releases;
+  Releases releases;
   Exclusion excluded;
+  std::string newest;  // that the wish leaves, excluded or not
 };
 
 Eligible eligible_of(const SuggestRequest& request, const PackageRow& row, const PackageWish& wish,
                      const SuggestedSet& set) {
+  const Releases wished = left_by(row, wish.range, [](const std::string&) { return true; });
+  const Releases left = left_by(
+      row, wish.range, [&](const std::string& version) { return limit_of(row.name, version, set).empty(); });
   Eligible eligible;
-  for (const PackageRelease& release : row.releases) {
-    const std::string version = version_in(row, release, wish.range);
-    if (version.empty()) continue;
-    Exclusion exclusion = why_excluded(request, row, release, set);
+  if (!wished.empty()) eligible.newest = wished.front().second;
+  if (left.empty() && !wished.empty()) eligible.excluded.why = {limit_of(row.name, eligible.newest, set)};
+  for (const auto& [release, version] : left) {
+    Exclusion exclusion = why_excluded(request, row, *release, set);
     if (exclusion.why.empty())
-      eligible.releases.emplace_back(&release, version);
+      eligible.releases.emplace_back(release, version);
     else if (eligible.excluded.why.empty())
       eligible.excluded = std::move(exclusion);
   }
@@ -183,17 +243,17 @@ Eligible eligible_of(const SuggestRequest& request, const PackageRow& row, const
 std::size_t best_without_wheel(const Eligible& eligible, const TorchRelease& torch) {
   const auto& releases = eligible.releases;
   for (std::size_t i = 0; i < releases.size(); ++i)
-    if (is_built_for(*releases[i].first, torch.minor)) return i;
+    if (has_wheel_for(*releases[i].first, torch.minor)) return i;
   const bool older = std::ranges::any_of(torch_releases(), [&](const TorchRelease& other) {
     return &other < &torch && std::ranges::any_of(releases, [&](const auto& release) {
-      return is_built_for(*release.first, other.minor);
+      return has_wheel_for(*release.first, other.minor);
     });
   });
   return older && std::ranges::none_of(torch_releases(),
                                        [&](const TorchRelease& other) {
                                          return &other > &torch &&
                                                 std::ranges::any_of(releases, [&](const auto& release) {
-                                                  return is_built_for(*release.first, other.minor);
+                                                  return has_wheel_for(*release.first, other.minor);
                                                 });
                                        })
              ? releases.size() - 1
@@ -219,6 +279,16 @@ void choose_release(const SuggestRequest& request, const Eligible& eligible, con
 
 }  // namespace
 
+bool has_wheel_for(const PackageRelease& release, const std::string& torch) {
+  return std::ranges::any_of(release.wheels, [&](const PublishedWheels& wheels) {
+    return std::ranges::find(wheels.torch, torch) != wheels.torch.end();
+  });
+}
+
+bool is_wished(const PackageRow& row, const PackageRelease& release, const PackageWish& wish) {
+  return !version_in(row, release, wish.range).empty();
+}
+
 PackagePlan plan_package(const SuggestRequest& request, const PackageWish& wish, const SuggestedSet& set) {
   PackagePlan plan{.name = wish.name, .version = wish.range.text()};
   plan.row = package_row(wish.name);
@@ -239,12 +309,13 @@ PackagePlan plan_package(const SuggestRequest& request, const PackageWish& wish,
     return plan;
   }
   choose_release(request, eligible, set, plan);
+  if (!plan.is_range() && !eligible.newest.empty()) plan.limit = limit_of(plan.name, eligible.newest, set);
   plan.needs_glibc = glibc_of_pins(request, *plan.release);
   if (plan.how == PackagePlan::How::Wheel || made_here(request, set, plan)) return plan;
   plan.how = PackagePlan::How::Wheel;
   plan.chain.push_back(message("no compiler that scankit uses makes code for this GPU"));
   plan.release = nullptr;
-  plan.also = Wish::Kind::Gpu;
+  plan.also = Wish{Wish::Kind::Gpu, "", ""};
   return plan;
 }
 

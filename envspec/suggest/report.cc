@@ -86,6 +86,7 @@ void print_one_set(report::Page& page, const SuggestAnswer& answer, std::size_t 
   const SuggestedSet& set = answer.suggestion.sets[place];
   for (const PackagePlan& plan : set.packages) {
     page.line(2, how_text(plan));
+    if (!plan.limit.empty()) page.line(4, say("no newer release: {}", tr(plan.limit)));
     if (plan.chain.empty()) continue;
     page.line(4, plan.how == How::Wheel ? say("no newer release: {}", chain_text(plan.chain))
                                         : say("no wheel: {}", chain_text(plan.chain)));

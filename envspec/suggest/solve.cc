@@ -21,32 +21,35 @@ using Order = std::array<long, 6>;  // smaller is better
 
 long place_of(const TorchRelease& torch) { return &torch - torch_releases().data(); }
 
-// The newest torch that the projects build wheels for themselves, which is what they test with.
-long tested_place(const SuggestedSet& set) {
-  long newest = -1;
+// The newest torch that the projects build wheels of all packages for themselves, which is what they test with: of the
+// releases that the wishes leave.
+long tested_place(const SuggestRequest& request, const SuggestedSet& set) {
+  long oldest = 0;
   for (const PackagePlan& plan : set.packages) {
-    if (plan.row == nullptr) continue;
-    for (const TorchRelease& torch : torch_releases())
-      for (const PackageRelease& release : plan.row->releases)
-        for (const PublishedWheels& wheels : release.wheels)
-          if ((newest < 0 || place_of(torch) < newest) &&
-              std::ranges::find(wheels.torch, torch.minor) != wheels.torch.end())
-            newest = place_of(torch);
+    const auto wish = std::ranges::find(request.packages, plan.name, &PackageWish::name);
+    if (plan.row == nullptr || wish == request.packages.end()) continue;
+    const auto is_tested = [&](const TorchRelease& torch) {
+      return std::ranges::any_of(plan.row->releases, [&](const PackageRelease& release) {
+        return has_wheel_for(release, torch.minor) && is_wished(*plan.row, release, *wish);
+      });
+    };
+    const auto newest = std::ranges::find_if(torch_releases(), is_tested);
+    if (newest != torch_releases().end()) oldest = std::max(oldest, place_of(*newest));
   }
-  return std::max(newest, 0L);
+  return oldest;
 }
 
 // Code for the GPU before PTX, and a build that every installer gets before one of PyTorch's archive. Then the
 // distance from the newest torch that the projects test with, in releases, where a module that has no wheel counts as
 // two: nobody should fall back by years to save a build of seconds. Then newer torch and newer CUDA.
-Order order_of(const SuggestedSet& set) {
+Order order_of(const SuggestRequest& request, const SuggestedSet& set) {
   long made_here = 0, nvcc = 0;
   for (const PackagePlan& plan : set.packages) {
     made_here += plan.how == PackagePlan::How::Own || plan.how == PackagePlan::How::Build ? 1 : 0;
     nvcc += plan.how == PackagePlan::How::Build ? 1 : 0;
   }
   constexpr long kModule = 2;
-  const long distance = std::abs(place_of(*set.torch) - tested_place(set)) + kModule * made_here;
+  const long distance = std::abs(place_of(*set.torch) - tested_place(request, set)) + kModule * made_here;
   return {set.by_ptx ? 1 : 0,   set.build->on_index ? 0 : 1,         distance, nvcc,
           place_of(*set.torch), set.build - set.torch->builds.data()};
 }
@@ -60,16 +63,17 @@ long distance_of_python(const std::string& python) {
   return minor > kUsual ? 2 * (minor - kUsual) : kUsual - minor;
 }
 
-bool better(const SuggestedSet& a, const SuggestedSet& b) {
-  const Order left = order_of(a), right = order_of(b);
+bool better(const SuggestRequest& request, const SuggestedSet& a, const SuggestedSet& b) {
+  const Order left = order_of(request, a), right = order_of(request, b);
   if (left != right) return left < right;
   return distance_of_python(a.python) < distance_of_python(b.python);
 }
 
 // One set for each release of torch. The second is the newest torch, where the best is another: whoever needs it
 // sees at once what it takes.
-std::vector<SuggestedSet> chosen(std::vector<SuggestedSet> all) {
-  std::ranges::stable_sort(all, better);
+std::vector<SuggestedSet> chosen(const SuggestRequest& request, std::vector<SuggestedSet> all) {
+  std::ranges::stable_sort(
+      all, [&](const SuggestedSet& a, const SuggestedSet& b) { return better(request, a, b); });
   std::vector<SuggestedSet> sets;
   std::set<const TorchRelease*> releases;
   for (SuggestedSet& set : all)
@@ -238,7 +242,7 @@ std::vector<SmallestChange> changes_of(const std::vector<TorchCandidate>& candid
       }
       const long here = size_of_change(wishes[i], candidate, request),
                  there = size_of_change(wishes[i], *best, request);
-      if (here < there || (here == there && better(candidate.set, best->set))) best = &candidate;
+      if (here < there || (here == there && better(request, candidate.set, best->set))) best = &candidate;
     }
     if (best != nullptr) changes.push_back({wishes[i].kind, change_text(wishes[i], *best), best->set});
   }
@@ -285,7 +289,7 @@ Suggestion suggest(const SuggestRequest& request) {
   if (!suggestion.unknown_gpus.empty()) return suggestion;
   const std::vector<Wish> wishes = wishes_of(request);
   const std::vector<TorchCandidate> candidates = candidates_of(request, wishes);
-  suggestion.sets = chosen(fitting(candidates));
+  suggestion.sets = chosen(request, fitting(candidates));
   const SuggestedSet* best = suggestion.sets.empty() ? nullptr : &suggestion.sets.front();
   suggestion.ruled_out = ruled_out(candidates, wishes, best);
   if (best == nullptr) {

@@ -62,10 +62,12 @@ struct PackagePlan {
   How how = How::Index;
   const PackageRelease* release = nullptr;  // null of Index
   const PackageRow* row = nullptr;
-  std::optional<Wish::Kind> also;  // without a release: the fact of the machine that leaves no way
-  std::string needs_glibc;         // by the wheels of its pins; "" for no more than torch needs
-  Message why;                     // one clause: why this way
-  std::vector<Message> chain;      // why not by a wheel; empty where it is one
+  std::optional<Wish>
+      also;  // without a release: what else leaves no way, a fact of the machine or another package
+  std::string needs_glibc;     // by the wheels of its pins; "" for no more than torch needs
+  Message limit;               // which package of the set works with older releases only; empty for none
+  Message why;                 // one clause: why this way
+  std::vector<Message> chain;  // why not by a wheel; empty where it is one
   bool is_range() const { return how == How::Index || release == nullptr || release->after_the_table; }
   // "mamba-ssm==2.3.2.post1", "mamba-ssm>=2.4"
   std::string requirement() const { return name + (is_range() ? "" : "==") + version; }

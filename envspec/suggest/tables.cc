@@ -52,16 +52,24 @@ std::vector<TorchRelease> read_torch_releases() {
   return releases;
 }
 
+Partner read_partner(const std::string& text) {
+  const auto begin = text.find_first_of("<>=!~");
+  return {text.substr(0, begin), VersionRange::parse(text.substr(begin)).value_or(VersionRange()), text};
+}
+
 PackageRelease read_package_release(const YAML::Node& row) {
   PackageRelease release;
   release.version = text(row, "version");
   release.after_the_table = release.version.starts_with('>');
+  release.old = row["old"] && row["old"].as<bool>();
   release.python = text(row, "python");
   release.triton = text(row, "triton");
   release.keep_build = text(row, "keep_build");
   release.pins = list<std::string>(row, "pins");
   for (const auto& pin : row["pin_wheels"])
     release.pin_wheels.push_back({text(pin, "machine"), text(pin, "pin"), text(pin, "glibc")});
+  for (const std::string& partner : list<std::string>(row, "with"))
+    release.partners.push_back(read_partner(partner));
   release.built_for = list<unsigned>(row, "built_for");
   release.built_before_13 = list<unsigned>(row, "built_before_13");
   for (const auto& wheel : row["wheels"])

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "doctor/base/version.h"
+#include "envspec/spec/spec.h"
 
 // What an index cannot tell: which builds of torch exist, what each contains and needs, and where the compiled
 // modules of mamba-ssm and causal-conv1d come from (torch_builds.yaml, packages.yaml). A key that is in no row is
@@ -47,12 +48,20 @@ struct PublishedWheels {
 struct PinWheels {
   std::string machine, pin, glibc;  // "aarch64", "tilelang==0.1.8", "2.34"
 };
+// Releases of another package that a release works with, where both are installed.
+struct Partner {
+  std::string name;  // "causal-conv1d"
+  VersionRange range;
+  std::string text;  // "causal-conv1d>=1.4,<1.5.1"
+};
 struct PackageRelease {
   std::string version;
   bool after_the_table = false;   // stands for releases newer than the rows; only for who demands one
+  bool old = false;               // only where nothing newer is left by who asks
   std::string python, triton;     // ranges that its metadata requires; "" for any
   std::vector<std::string> pins;  // further exact requirements that decide what can be installed
   std::vector<PinWheels> pin_wheels;
+  std::vector<Partner> partners;
   std::string keep_build;  // the variable that asks for the CUDA module where it is left out by default
   Archs built_for, built_before_13;
   std::vector<PublishedWheels> wheels;
