@@ -15,12 +15,12 @@ namespace {
 // The variables that setup.py reads: mamba-ssm's since 1.0.1, causal-conv1d's since 1.0.0. SKIP leaves the
 // CUDA part out. FORCE keeps setup.py from downloading a built wheel of its project's release, which would
 // have that part. KEEP is read since July 2026 (commit f577286d) in place of SKIP and asks for that part: a
-// user's shell may have it.
+// user's shell may have it. In the order in which they are installed: mamba-ssm before 1.2.0 requires the other.
 constexpr std::array kModelPackages = {
-    ModelPackage{"mamba-ssm", "selective_scan_cuda", "from mamba_ssm import Mamba", "MAMBA_SKIP_CUDA_BUILD",
-                 "MAMBA_FORCE_BUILD", "MAMBA_KEEP_CUDA_BUILD"},
     ModelPackage{"causal-conv1d", "causal_conv1d_cuda", "from causal_conv1d import causal_conv1d_fn",
-                 "CAUSAL_CONV1D_SKIP_CUDA_BUILD", "CAUSAL_CONV1D_FORCE_BUILD"}};
+                 "CAUSAL_CONV1D_SKIP_CUDA_BUILD", "CAUSAL_CONV1D_FORCE_BUILD"},
+    ModelPackage{"mamba-ssm", "selective_scan_cuda", "from mamba_ssm import Mamba", "MAMBA_SKIP_CUDA_BUILD",
+                 "MAMBA_FORCE_BUILD", "MAMBA_KEEP_CUDA_BUILD"}};
 
 const Distribution* installed(const Snapshot& snapshot, const std::string& requirement) {
   return find_distribution(snapshot.distributions.value, installer::required_name(requirement));

@@ -47,6 +47,17 @@ TEST(Plan, APackageWithoutItsCudaBuildStandsOnOurModule) {
   EXPECT_EQ(modules_of(plan), std::vector<std::string>{kModule});
 }
 
+// mamba-ssm 1.1.1 requires causal_conv1d>=1.1.0: its dependencies would bring the newest one, built from its sources.
+TEST(Plan, APackageThatAnotherOneRequiresComesFirst) {
+  const FixPlan plan =
+      plan_of(with_pip(report_of({})), {.packages = {"mamba_ssm==1.1.1", "causal-conv1d==1.1.3.post1"}});
+  std::vector<std::string> order;
+  for (const RepairStep& step : plan.steps)
+    if (const auto* packages = std::get_if<ChangePackages>(&step.what))
+      order.insert(order.end(), packages->change.requirements.begin(), packages->change.requirements.end());
+  EXPECT_EQ(order, (std::vector<std::string>{"causal-conv1d==1.1.3.post1", "mamba_ssm==1.1.1"}));
+}
+
 // A finding may want the same package in another release, or in any.
 TEST(Plan, ARepairInstallsNoOtherReleaseThanTheUserNames) {
   const auto requirements = [](const Fix& fix, const std::string& wanted) {

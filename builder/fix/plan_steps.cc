@@ -222,7 +222,10 @@ void repair_finding(const PlanInput& input, const Finding& finding, FixPlan& pla
 }
 
 Result<void> add_wanted_packages(const PlanInput& input, FixPlan& plan) {
-  for (const std::string& requirement : input.request.packages) {
+  // What another one may require comes first: an installer would take its newest release from the index and build it.
+  std::vector<std::string> packages = input.request.packages;
+  std::ranges::stable_sort(packages, {}, model_package);
+  for (const std::string& requirement : packages) {
     const ModelPackage* model = model_package(requirement);
     if (model == nullptr)
       return Error{Errc::InvalidArgument,

@@ -90,7 +90,8 @@ TEST(NeighbourPairs, SayWhatToAskForBeside) {
   EXPECT_EQ(limits_beside("mamba-ssm", "2.2.2"), std::vector<std::string>{"transformers<5"});
   EXPECT_EQ(limits_beside("mamba-ssm", "2.3.1"), std::vector<std::string>{});
   EXPECT_EQ(limit_for_torch("transformers", "2.0.1+cu117"), "transformers<4.52");
-  EXPECT_EQ(limit_for_torch("transformers", "2.1.2"), "transformers<5");
+  EXPECT_EQ(limit_for_torch("transformers", "2.1.2"), "transformers<4.56");
+  EXPECT_EQ(limit_for_torch("transformers", "2.2.2"), "transformers<5.1");
   EXPECT_EQ(limit_for_torch("transformers", "2.3.1"), "transformers<5.1");
   EXPECT_EQ(limit_for_torch("transformers", "2.4.0"), "transformers<5.15");
   EXPECT_EQ(limit_for_torch("transformers", "2.5.1"), "transformers<5.20");
