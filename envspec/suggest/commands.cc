@@ -28,6 +28,8 @@ class CommandWriter {
     install_torch();
     install_packages(How::Wheel);
     install_packages(How::Build);
+    // Of which nothing is known: one that has to be built most likely asks for torch, which isolation would hide.
+    install_packages(How::Index);
     fix();
     Words check = {"doctor", "--python", python()};
     if (!request_.archs.empty()) add(check, {"--gpu", request_.archs});
@@ -72,8 +74,6 @@ class CommandWriter {
     argv.push_back(torch());
     add(argv, request_.extra);
     add(argv, needed_beside(set_));
-    for (const PackagePlan& plan : set_.packages)
-      if (plan.how == How::Index) argv.push_back(plan.requirement());
     run(argv);
   }
 

@@ -19,12 +19,14 @@ using How = PackagePlan::How;
 
 constexpr std::size_t kShown = 3;  // the best set and two more
 
-// "Python 3.11, torch 2.10.0 (CUDA 12.8), mamba-ssm 2.3.2.post1, causal-conv1d 1.6.2.post1"
+// "Python 3.11, torch 2.10.0 with CUDA 12.8, mamba-ssm 2.3.2.post1, causal-conv1d 1.6.2.post1", without what the tables
+// know nothing of.
 std::string title_of(const SuggestedSet& set) {
   std::vector<std::string> parts = {
       say("Python {}, torch {} with CUDA {}", set.python, set.torch_version, set.build->cuda_text)};
   for (const PackagePlan& plan : set.packages)
-    parts.push_back(plan.is_range() ? plan.requirement() : plan.name + " " + plan.version);
+    if (plan.how != How::Index)
+      parts.push_back(plan.is_range() ? plan.requirement() : plan.name + " " + plan.version);
   return said_list(parts);
 }
 

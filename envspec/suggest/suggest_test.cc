@@ -283,6 +283,18 @@ TEST(SuggestCommands, NameTheDirectoryAsAPath) {
   EXPECT_TRUE(has(Kind::Uv, "3.11", "--python ./3.11 ")) << "uv reads 3.11 as a Python";
 }
 
+// flash-attn is a source archive on the index, whose setup.py imports torch.
+TEST(SuggestCommands, BuildWhatNothingIsKnownOfBesideTorch) {
+  SuggestRequest request =
+      request_of(YAML::Load("{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.11'}"));
+  request.packages = {parse_package_wish("flash-attn").value()};
+  const SuggestedSet set = suggest(request).sets.front();
+  const Texts lines = commands_of(set, {{SuggestInstaller::Kind::Pip, ""}, ".venv", "scankit", "", {}});
+  EXPECT_EQ(lines[1], ".venv/bin/python -m pip install torch==" + set.torch_version);
+  EXPECT_EQ(lines[3],
+            ".venv/bin/python -m pip install --no-build-isolation flash-attn torch==" + set.torch_version);
+}
+
 // "2.4" would be a release that nobody has seen.
 TEST(SuggestCommands, GiveTheRangeOfAReleaseThatTheTablesDoNotHave) {
   const SuggestedSet set =
