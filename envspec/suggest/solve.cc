@@ -255,6 +255,22 @@ std::vector<SmallestChange> changes_of(const std::vector<TorchCandidate>& candid
   return changes;
 }
 
+// The request with what the newest wished release of each package requires: an installer would bring its newest one.
+SuggestRequest with_required(SuggestRequest request) {
+  const std::vector<PackageWish> wishes = request.packages;
+  for (const PackageWish& wish : wishes) {
+    const PackageRow* row = package_row(wish.name);
+    if (row == nullptr) continue;
+    const auto newest = std::ranges::find_if(
+        row->releases, [&](const PackageRelease& release) { return is_wished(*row, release, wish); });
+    if (newest == row->releases.end()) continue;
+    for (const std::string& name : newest->required)
+      if (std::ranges::find(request.packages, name, &PackageWish::name) == request.packages.end())
+        request.packages.push_back({name, {}, name});
+  }
+  return request;
+}
+
 }  // namespace
 
 Result<PackageWish> parse_package_wish(const std::string& text) {
@@ -282,7 +298,8 @@ std::string_view how_word(PackagePlan::How how) {
   return kWords[static_cast<std::size_t>(how)];
 }
 
-Suggestion suggest(const SuggestRequest& request) {
+Suggestion suggest(const SuggestRequest& asked) {
+  const SuggestRequest request = with_required(asked);
   Suggestion suggestion;
   for (const unsigned gpu : request.gpus)
     if (!is_known_gpu(gpu)) suggestion.unknown_gpus.push_back(sm(gpu));

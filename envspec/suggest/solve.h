@@ -111,6 +111,6 @@ struct Suggestion {
   std::vector<SmallestChange> changes;    // where nothing fits
   std::vector<std::string> unknown_gpus;  // "sm_130": no table has them, so that nothing is said
 };
-Suggestion suggest(const SuggestRequest& request);
+Suggestion suggest(const SuggestRequest& asked);
 
 }  // namespace scankit::envspec

@@ -167,6 +167,15 @@ TEST(Suggest, NoSetHasReleasesThatDoNotWorkTogether) {
   EXPECT_GE(compared, 60u);
 }
 
+TEST(Suggest, AnOldReleaseBringsThePackageThatItRequires) {
+  SuggestRequest request =
+      request_of(YAML::Load("{gpu: sm_80, driver: 580.95.05, glibc: '2.35', python: '3.10'}"));
+  request.packages = {parse_package_wish("mamba-ssm==1.1.1").value()};
+  EXPECT_EQ(plan_text(suggest(request).sets.front(), "causal-conv1d"), "1.1.3.post1 wheel");
+  request.packages = {parse_package_wish("mamba-ssm==2.2.2").value()};
+  EXPECT_EQ(plan_text(suggest(request).sets.front(), "causal-conv1d"), "");
+}
+
 TEST(Suggest, NamesWhatIsRuledOutInChains) {
   SuggestRequest request =
       request_of(YAML::Load("{gpu: sm_90, driver: 535.54.03, glibc: '2.35', python: '3.11'}"));

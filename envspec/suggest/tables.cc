@@ -66,6 +66,7 @@ PackageRelease read_package_release(const YAML::Node& row) {
   release.triton = text(row, "triton");
   release.keep_build = text(row, "keep_build");
   release.pins = list<std::string>(row, "pins");
+  release.required = list<std::string>(row, "requires");
   for (const auto& pin : row["pin_wheels"])
     release.pin_wheels.push_back({text(pin, "machine"), text(pin, "pin"), text(pin, "glibc")});
   for (const std::string& partner : list<std::string>(row, "with"))

@@ -62,6 +62,7 @@ struct PackageRelease {
   std::vector<std::string> pins;  // further exact requirements that decide what can be installed
   std::vector<PinWheels> pin_wheels;
   std::vector<Partner> partners;
+  std::vector<std::string> required;  // names of other rows
   std::string keep_build;  // the variable that asks for the CUDA module where it is left out by default
   Archs built_for, built_before_13;
   std::vector<PublishedWheels> wheels;
