@@ -20,6 +20,7 @@
 #include "doctor/probes/target/wheel.h"
 #include "doctor/report/progress.h"
 #include "envspec/create/create.h"
+#include "envspec/create/nvcc_wrapper.h"
 #include "envspec/lock/install_metadata.h"
 
 namespace scankit::envspec {
@@ -198,21 +199,26 @@ Result<void> install_wheel(const InstallRequest& request, const installer::Insta
   return fix::run_installer(locked_install(alone, installer, requirements, true), request.lock);
 }
 
-Result<void> build_one(const InstallRequest& request, const installer::Installer& installer,
-                       const EnvironmentLock& lock, const SourceBuild& build) {
+Result<std::optional<Message>> build_one(const InstallRequest& request, const installer::Installer& installer,
+                                         const EnvironmentLock& lock, const SourceBuild& build) {
   const auto host = make_real_host();
   const std::string folder = path_join(request.tools, "sources/" + build.name);
   SCANKIT_TRY(const std::string archive, bring(build, folder));
   SCANKIT_TRY(const std::string unpacked, unpack(archive, request.base, path_join(folder, "unpacked")));
   auto variables = locked_build_variables(lock, build);
-  for (auto& one : neutral_paths(*host, request, !code_of_lock(lock, build.name).empty()))
-    variables.push_back(std::move(one));
+  const bool device_code = !code_of_lock(lock, build.name).empty();
+  for (auto& one : neutral_paths(*host, request, device_code)) variables.push_back(std::move(one));
+  if (device_code) {
+    SCANKIT_TRY(auto wrapper, write_nvcc_wrapper(*host, folder));
+    variables.push_back(std::move(wrapper));
+  }
   const fix::WithVariables set(variables);
   SCANKIT_TRY(const fix::LocalSources sources,
               fix::examine_sources(*host, path_join(request.environment, "bin/python"), unpacked));
   SCANKIT_TRY(const std::string wheel, make_wheel(request, installer, sources, folder));
   SCANKIT_CHECK(fix::Interruption::check());
-  return install_wheel(request, installer, build, wheel);
+  SCANKIT_CHECK(install_wheel(request, installer, build, wheel));
+  return line_info_note(folder, named(build));
 }
 
 }  // namespace
@@ -301,8 +307,9 @@ Result<Subject> look_at_new(const InstallRequest& request) {
 
 }  // namespace
 
-Result<void> install_against_torch(const InstallRequest& request, const ResolverWish& wish) {
-  if (wish.against_torch.empty()) return {};
+Result<std::vector<Message>> install_against_torch(const InstallRequest& request, const ResolverWish& wish) {
+  std::vector<Message> notes;
+  if (wish.against_torch.empty()) return notes;
   SCANKIT_TRY(const installer::Installer installer, installer_for(request));
   report::Progress progress;
   progress.act(say("building against the installed torch: {}", join(wish.against_torch)));
@@ -313,6 +320,8 @@ Result<void> install_against_torch(const InstallRequest& request, const Resolver
   auto variables = wished_variables(wish);
   const auto host = make_real_host();
   for (auto& one : neutral_paths(*host, request, true)) variables.push_back(std::move(one));
+  SCANKIT_TRY(auto wrapper, write_nvcc_wrapper(*host, request.tools));
+  variables.push_back(std::move(wrapper));
   std::vector<std::string> names;
   std::vector<std::string> words = {"--no-deps", "--no-build-isolation"};
   for (const std::string& requirement : wish.against_torch) {
@@ -328,15 +337,17 @@ Result<void> install_against_torch(const InstallRequest& request, const Resolver
   build.environment.push_back("PYTHONPATH=" + tools);
   build.environment.push_back("PATH=" + tools + "/bin" + (path ? ":" + *path : ""));
   SCANKIT_CHECK(fix::run_installer(build, request.lock));
+  if (auto note = line_info_note(request.tools, join(names))) notes.push_back(*std::move(note));
   SCANKIT_TRY(const Subject made, look_at_new(request));
   std::vector<std::string> needs = needs_of(made, names);
-  if (needs.empty()) return {};
+  if (needs.empty()) return notes;
   SCANKIT_TRY(const std::string constraints, write_constraints(made, request.tools));
   needs.insert(needs.begin(), {"--constraint", constraints});
   // Else pip would install all of it again: torch, and what was just built, in isolation and without torch.
   InstallRequest onto = request;
   onto.over_installed = true;
-  return fix::run_installer(install_command(onto, installer, needs), request.lock);
+  SCANKIT_CHECK(fix::run_installer(install_command(onto, installer, needs), request.lock));
+  return notes;
 }
 
 Result<void> check_build_place(const std::string& work, Message next) {
@@ -346,16 +357,19 @@ Result<void> check_build_place(const std::string& work, Message next) {
                std::move(next)};
 }
 
-Result<void> build_sources(const InstallRequest& request, const installer::Installer& installer,
-                           const EnvironmentLock& lock, const std::vector<SourceBuild>& builds) {
+Result<std::vector<Message>> build_sources(const InstallRequest& request,
+                                           const installer::Installer& installer, const EnvironmentLock& lock,
+                                           const std::vector<SourceBuild>& builds) {
+  std::vector<Message> notes;
   for (const SourceBuild& build : builds) {
     report::Progress progress;
     progress.act(say("building {} again from {}", named(build), build.archive.file));
-    const auto built = build_one(request, installer, lock, build);
+    auto built = build_one(request, installer, lock, build);
     SCANKIT_CHECK(fix::Interruption::check());
     if (!built) return not_built(build, built.error());
+    if (*built) notes.push_back(**std::move(built));
   }
-  return {};
+  return notes;
 }
 
 }  // namespace scankit::envspec

@@ -162,7 +162,7 @@ class Creation {
       SCANKIT_CHECK(install_locked(install, ready, plan_.wheels));
       if (!plan_.builds.empty()) {
         SCANKIT_TRY(const installer::Installer chosen, installer_for(install));
-        SCANKIT_CHECK(build_sources(install, chosen, plan_.lock, plan_.builds));
+        SCANKIT_TRY(build_notes_, build_sources(install, chosen, plan_.lock, plan_.builds));
       }
     }
     SCANKIT_CHECK(fix::Interruption::check());
@@ -181,7 +181,7 @@ class Creation {
     progress.act(say("installing with {}: {}", installer,
                      wish.requirements.empty() ? say("nothing") : join(wish.requirements)));
     if (!wish.requirements.empty()) SCANKIT_CHECK(install_resolved(install, wish.requirements));
-    SCANKIT_CHECK(install_against_torch(install, wish));
+    SCANKIT_TRY(build_notes_, install_against_torch(install, wish));
     return install_own_modules(*plan_.spec, aside_.environment(), request_.folder, request_.cache_dir);
   }
 
@@ -262,6 +262,7 @@ class Creation {
     result_.packages = made.snapshot.distributions.value.size();
     result_.bytes = size_of_tree(aside_.environment());
     result_.notes = plan_.notes;
+    result_.notes.insert(result_.notes.end(), build_notes_.begin(), build_notes_.end());
     if (base.version != plan_.lock.python.version)
       result_.notes.push_back(
           message("the lock was made with Python {}, and this is {}: the same wheels fit both",
@@ -285,6 +286,7 @@ class Creation {
   const Aside& aside_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::vector<ProofStep> proof_;
+  std::vector<Message> build_notes_;
   std::string lock_hash_;  // of the lock as it was read: what is built again takes the place of its libraries
   CreateResult result_;
 };

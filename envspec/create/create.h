@@ -158,9 +158,11 @@ installer::InstallerCommand install_command(const InstallRequest& request,
 // By the file's own URL; Errc::Malformed where it has another hash than the lock says.
 Result<void> download_file(const LockedArtifact& artifact, const std::string& folder);
 // Builds each package against what is installed, and installs its wheel. Nothing of an archive is read before its hash
-// is that of the lock. Without isolation where its build needs torch (fix/local_package.h).
-Result<void> build_sources(const InstallRequest& request, const installer::Installer& installer,
-                           const EnvironmentLock& lock, const std::vector<SourceBuild>& builds);
+// is that of the lock. Without isolation where its build needs torch (fix/local_package.h). The notes say what of a
+// build was left out.
+Result<std::vector<Message>> build_sources(const InstallRequest& request,
+                                           const installer::Installer& installer, const EnvironmentLock& lock,
+                                           const std::vector<SourceBuild>& builds);
 // Errc::NotFound where device code of the lock must be compiled and the nvcc that torch would take is missing or of
 // another CUDA. The notes are what could not be found out, which is not a pass.
 Result<std::vector<Message>> check_toolchain(const EnvironmentLock& lock,
@@ -200,8 +202,8 @@ struct ResolverWish {
   std::vector<std::string> code;           // device code that these are to have: "sm_90"
 };
 // Builds each `against_torch` in the environment, where torch is by now, and then installs what it depends on. What is
-// installed already stays as it is.
-Result<void> install_against_torch(const InstallRequest& request, const ResolverWish& wish);
+// installed already stays as it is. The notes are as those of build_sources().
+Result<std::vector<Message>> install_against_torch(const InstallRequest& request, const ResolverWish& wish);
 ResolverWish resolver_wish(const Spec& spec);
 // What a spec demands that nothing can be made of: an Error with its line.
 Result<void> check_origins(const Spec& spec, const std::string& folder);

@@ -108,7 +108,8 @@ struct Work {
   const SyncChange& change;
   const installer::Installer& installer;
   std::vector<installer::InstallerCommand> commands;
-  InstallRequest building;  // of what is built again
+  InstallRequest building;           // of what is built again
+  std::vector<Message> build_notes;  // what of that was left out
 };
 
 // After the change, once: what follows writes nothing into the environment.
@@ -156,15 +157,16 @@ std::vector<fix::BuildNote> notes_of_builds(const Work& work, const Subject& now
 }
 
 // After the other packages, which the builds may import.
-Result<void> make_builds(fix::Transaction& transaction, const Work& work) {
+Result<void> make_builds(fix::Transaction& transaction, Work& work) {
   if (work.change.build.empty()) return {};
   for (const SourceBuild& build : work.change.build)
     transaction.add_step(message("built {}=={} from {}", build.name, build.version, build.archive.file));
-  return build_sources(work.building, work.installer, work.lock, work.change.build);
+  SCANKIT_TRY(work.build_notes, build_sources(work.building, work.installer, work.lock, work.change.build));
+  return {};
 }
 
-Result<EnvironmentRecord> change_and_prove(fix::Transaction& transaction, fix::Staging& staging,
-                                           const Work& work, CreateStage& stage) {
+Result<EnvironmentRecord> change_and_prove(fix::Transaction& transaction, fix::Staging& staging, Work& work,
+                                           CreateStage& stage) {
   const Python& python = work.subject.snapshot.python.value;
   report::Progress progress;
   progress.act(say("hard-linking every file of {} into the backup", python.prefix));
@@ -183,7 +185,7 @@ Result<EnvironmentRecord> change_and_prove(fix::Transaction& transaction, fix::S
   return prove_and_record(work, now);
 }
 
-Result<EnvironmentRecord> run_sync(const fix::StateFolder& state, const Work& work, std::string& id,
+Result<EnvironmentRecord> run_sync(const fix::StateFolder& state, Work& work, std::string& id,
                                    CreateStage& stage) {
   stage = CreateStage::Installing;
   SCANKIT_TRY(id, state.next_id());
@@ -275,7 +277,7 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
   const installer::Installer installer = installer::installer_of(host, subject.snapshot);
   result.installer = installer::name_of(installer.kind);
   SCANKIT_TRY(const TemporaryDirectory tools, TemporaryDirectory::create("scankit-sync"));
-  Work work{request, subject, lock, change, installer, {}, {}};
+  Work work{request, subject, lock, change, installer, {}, {}, {}};
   if (change.empty()) {
     SCANKIT_CHECK(confirm(work, result, stage));
     return result;
@@ -292,6 +294,7 @@ Result<SyncResult> sync_locked(const SyncRequest& request, const Subject& subjec
                    .find_links = folders};
   work.commands = commands_of(installer, change, requirements, work.building);
   SCANKIT_TRY(result.record, run_sync(fix::StateFolder(python.prefix), work, result.journal, stage));
+  result.notes.insert(result.notes.end(), work.build_notes.begin(), work.build_notes.end());
   if (const auto written = write_record(python.prefix, result.record); !written)
     result.notes.push_back(message("the record was not written: {}", written.error().message));
   return result;

@@ -57,12 +57,14 @@ setup(name="device", version="1.0", packages=["device"], ext_modules=[Extension(
       library_dirs=[os.path.join(home, "lib64")], libraries=["cudart_static", "rt", "dl", "pthread", "stdc++"])])
 """
 
-# As causal-conv1d's: a CUDAExtension, whose build imports torch.
+# As causal-conv1d's: a CUDAExtension, whose build imports torch. With -lineinfo the places of torch's headers and of the source
+# would be in the device code.
 TORCH_DEVICE_SETUP = """
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension
 setup(name="devicetorch", version="1.0", packages=["device_torch"], cmdclass={"build_ext": BuildExtension},
-      ext_modules=[CUDAExtension("device_torch._c", ["device_torch/_c.cpp", "device_torch/kernel.cu"])])
+      ext_modules=[CUDAExtension("device_torch._c", ["device_torch/_c.cpp", "device_torch/kernel.cu"],
+                                 extra_compile_args={"cxx": [], "nvcc": ["-lineinfo"]})])
 """
 
 KERNEL = """
@@ -72,6 +74,15 @@ __global__ void twice_kernel(const float *x, float *y, int n) {
 }
 extern "C" void launch_twice(const float *x, float *y, int n) { twice_kernel<<<(n + 255) / 256, 256>>>(x, y, n); }
 """
+
+# Device code of functions in torch's headers.
+TORCH_KERNEL = """
+#include <c10/util/BFloat16.h>
+__global__ void round_kernel(const c10::BFloat16 *x, c10::BFloat16 *y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] + x[i];
+}
+""" + KERNEL
 
 TORCH_DEVICE = TWICE_HEAD + """
 extern "C" void launch_twice(const float *x, float *y, int n);
@@ -116,7 +127,7 @@ def device(folder, mark):
 def device_torch(folder):
     return source_archive(folder, "devicetorch", "1.0", files={
         "device_torch/__init__.py": "import torch\nfrom device_torch import _c\n", "device_torch/_c.cpp": TORCH_DEVICE,
-        "device_torch/kernel.cu": KERNEL, "setup.py": TORCH_DEVICE_SETUP})
+        "device_torch/kernel.cu": TORCH_KERNEL, "setup.py": TORCH_DEVICE_SETUP})
 
 
 def build_tools():

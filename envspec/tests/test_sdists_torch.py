@@ -94,7 +94,8 @@ def test_against_torch(project):
 
 
 def test_cuda_against_torch(nvcc, project, monkeypatch):
-    """A CUDAExtension, as causal-conv1d has one: without isolation, once torch is there, by create and by sync the same bytes."""
+    """A CUDAExtension with -lineinfo, as causal-conv1d has one: without isolation, once torch is there, by create and by sync the same
+    bytes, and that -lineinfo was left out is said."""
     archive = device_torch(project.index.served)
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
     add(project, "devicetorch==1.0")
@@ -104,7 +105,9 @@ def test_cuda_against_torch(nvcc, project, monkeypatch):
     assert build["sdist"]["sha256"] == sha256(archive) and build["toolchain"]["code"] == ["sm_90"], build
     assert [one.rsplit(".", 1)[0] for one in build["toolchain"]["nvcc"]] == build["toolchain"]["cuda"], build["toolchain"]
     create = Create(project)
-    step = steps_of(create("new", "--json", timeout=1500))["build devicetorch"]
+    result = create("new", "--json", timeout=1500)
+    step = steps_of(result)["build devicetorch"]
+    assert any(note.startswith("devicetorch==1.0 was compiled without -lineinfo") for note in result.json["notes"]), result.json["notes"]
     assert step["state"] == "not_verified" and "different content, but the same dependencies" in step["detail"], step
     project.uv("venv", "--no-project", "--python", project.installers / "python", "other").ends(0)
     result = project.env("sync", "other", "--json", variables=create.variables(), timeout=1500)
