@@ -41,24 +41,39 @@ fetch() {
   esac
 }
 
+# add_reason: what ssh-keygen says about line $number joins $why, once. That the key of a line is another one is no reason:
+# it is true of every other line of a good file.
+add_reason() {
+  reason=''
+  tr -d '\r' <"$work/why" >"$work/reasons" # its lines end in CR LF
+  IFS= read -r reason <"$work/reasons" || true
+  case $reason in
+    '' | 'No principal matched.') return 0 ;;
+    "$work/signers:1: "*) reason="line $number: ${reason#"$work/signers:1: "}" ;;
+  esac
+  case $why in *"$reason"*) ;; *) why=${why:+$why; }$reason ;; esac
+}
+
 # verify_signature: SHA256SUMS.sig is of a key that $signers allows, for releases of scankit and nothing else.
 verify_signature() {
   command -v ssh-keygen >/dev/null 2>&1 || die "ssh-keygen is not installed, so that the signature cannot be verified. Nothing was installed"
   fetch SHA256SUMS.sig "$work/SHA256SUMS.sig"
   # Line by line: of a key that has several, find-principals names the first alone, whatever that line allows. An ssh-keygen
   # before 8.2 knows no signatures.
-  signer=''
-  printf 'it has no line with a key' >"$work/why"
+  signer='' why='' number=0
   while [ -z "$signer" ] && { IFS= read -r line || [ -n "$line" ]; }; do
+    number=$((number + 1))
     case $line in '' | '#'*) continue ;; esac
     printf '%s\n' "$line" >"$work/signers"
-    ssh-keygen -Y find-principals -s "$work/SHA256SUMS.sig" -f "$work/signers" >"$work/names" 2>"$work/why" || continue
-    IFS= read -r who <"$work/names" || continue
-    ssh-keygen -Y verify -n scankit-release -f "$work/signers" -I "$who" -s "$work/SHA256SUMS.sig" <"$work/SHA256SUMS" >/dev/null 2>"$work/why" || continue
-    signer=$who
+    if ssh-keygen -Y find-principals -s "$work/SHA256SUMS.sig" -f "$work/signers" >"$work/names" 2>"$work/why" && IFS= read -r who <"$work/names" &&
+      ssh-keygen -Y verify -n scankit-release -f "$work/signers" -I "$who" -s "$work/SHA256SUMS.sig" <"$work/SHA256SUMS" >/dev/null 2>"$work/why"; then
+      signer=$who
+    else
+      add_reason
+    fi
   done <"$signers"
   [ -n "$signer" ] ||
-    die "SHA256SUMS of $from is not signed by a key of $signers, or was changed since (ssh-keygen: $(cat "$work/why")). Nothing was installed"
+    die "SHA256SUMS of $from is not signed by a key of $signers, or was changed since (${why:-none of its keys made the signature}). Nothing was installed"
   say "SHA256SUMS is signed by $signer"
 }
 

@@ -212,12 +212,37 @@ class Install(unittest.TestCase):
         signers.write_text('alice namespaces="git" ' + keys["publisher"].with_suffix(".pub").read_text() + signers.read_text())
         sums_of_all = (self.release / "SHA256SUMS").read_text()
         (self.release / "SHA256SUMS").write_text(sums_of_all + "0" * 64 + "  more\n")
-        self.refuses(self.install(self.release, *command, path=path), "or was changed since")
+        self.refuses(self.install(self.release, *command, path=path), "or was changed since", "incorrect signature")
         (self.release / "SHA256SUMS").write_text(sums_of_all)
         result = self.install(self.release, *command, path=path)
         self.assertEqual((result.returncode, result.stderr), (0, ""), result)
         self.assertIn("SHA256SUMS is signed by releases@publisher", result.stdout)
         self.assertEqual(self.installed(), "scankit " + VERSION)
+
+    @unittest.skipUnless(shutil.which("ssh-keygen"), "needs ssh-keygen")
+    def test_the_line_that_kept_a_signature_from_counting_is_named(self):
+        for name in ("publisher", "stranger"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.work / name], check=True)
+        publisher, stranger = ((self.work / name).with_suffix(".pub").read_text() for name in ("publisher", "stranger"))
+        self.signed(self.work / "publisher")
+        signers = self.work / "signers"
+        other = 'bob namespaces="scankit-release" ' + stranger
+        for lines, reason in (
+                (["# keys\n", 'alice namespaces="git" ' + publisher, other],
+                 '(line 2: key is not permitted for use in signature namespace "scankit-release")'),
+                (["releases namespaces=scankit-release " + publisher, other], "(line 1: bad options: missing start quote)"),
+                ([other, 'alice namespaces="git" ' + publisher, "releases ssh-ed25519 AAAA\n"],
+                 '(line 2: key is not permitted for use in signature namespace "scankit-release"; line 3: invalid key)'),
+                ([other, other], "(none of its keys made the signature)"),
+                ([], "(none of its keys made the signature)")):
+            signers.write_text("".join(lines))
+            for shell in SHELLS:
+                result = self.install(self.release, "--signers", str(signers), shell=shell, path=self.tools("ssh-keygen"))
+                self.refuses(result, reason, "Nothing was installed")
+        (self.release / "SHA256SUMS.sig").write_text("no signature\n")
+        signers.write_text(other + other)
+        self.refuses(self.install(self.release, "--signers", str(signers), path=self.tools("ssh-keygen")),
+                     "(Couldn't parse signature: missing header)")
 
     def test_without_a_source_it_says_what_to_give(self):
         script = self.work / "install.sh"
