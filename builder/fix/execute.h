@@ -70,8 +70,8 @@ Result<void> verify_loads(const std::string& python, const std::string& module, 
 // Runs `import torch; import MODULE` as the user would, in a child. Asserts that `__file__` is `expected` and
 // that the forward gives the numbers of the recurrence or of the convolution, on the CPU and, if torch sees
 // one, on the GPU. `extra_path` is put in front of sys.path, for a directory that is on no path yet; "" for
-// none. Errc::Conflict: another file was imported. Errc::ToolFailed: the import failed, hung or crashed.
-// Errc::Malformed: wrong numbers.
+// none. Errc::Conflict: another file was imported. Errc::ToolFailed: the import failed, hung or crashed, or the
+// module cannot read its device code, so that nobody knows whether there is any. Errc::Malformed: wrong numbers.
 Result<void> verify_import(const std::string& python, const std::string& module, const std::string& expected,
                            const std::string& extra_path);
 

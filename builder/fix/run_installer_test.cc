@@ -181,5 +181,32 @@ TEST_F(APackage, FailsUnlessTheMachineIsInTheWay) {
   EXPECT_FALSE(verified(no_gpu, {{"my_ext._D", "my_ext/_D.so"}}));
 }
 
+// A module and a torch that is enough of one: every result is what was asked for, and no GPU is found.
+TEST(Verification, FailsWhereTheDeviceCodeCannotBeRead) {
+  const TemporaryDirectory folder(*TemporaryDirectory::create("scankit-verify-test"));
+  const auto verified = [&](const std::string& info) {
+    EXPECT_TRUE(write_file_atomically(path_join(folder.path(), "torch.py"),
+                                      "float32 = float64 = None\n"
+                                      "class cuda: is_available = staticmethod(lambda: False)\n"
+                                      "class tensor:\n"
+                                      "    def __init__(self, *_, **__): pass\n"
+                                      "    def item(self): return 0.0\n"
+                                      "    __sub__ = lambda self, _: self\n"
+                                      "    double = cpu = abs = max = lambda self: self\n"));
+    EXPECT_TRUE(
+        write_file_atomically(path_join(folder.path(), "selective_scan_cuda.py"),
+                              "fwd = lambda *a: a\nscankit_info = lambda: {'images': [], " + info + "}\n"));
+    return verify_import("/usr/bin/python3", "selective_scan_cuda", "", folder.path());
+  };
+  if (!verify_statement("/usr/bin/python3", "pass")) GTEST_SKIP() << "no /usr/bin/python3 that runs";
+  const auto without = verified("'images_problem': None");  // --arch none
+  EXPECT_TRUE(without) << english(without.error().message);
+  const auto unreadable = verified("'images_problem': 'its index of device images cannot be read'");
+  ASSERT_FALSE(unreadable);
+  EXPECT_EQ(english(unreadable.error().message),
+            "`import selective_scan_cuda` works, but its device code cannot be checked: its index of device "
+            "images cannot be read");
+}
+
 }  // namespace
 }  // namespace scankit::fix

@@ -171,7 +171,10 @@ try:
             return out
         return want, call
     want, call = convolution() if module_name == 'causal_conv1d_cuda' else scan()
-    on_gpu = bool(module.scankit_info()['images'])  # not with --arch none
+    info = module.scankit_info()
+    if info['images_problem']:
+        end('unreadable images', info['images_problem'])
+    on_gpu = bool(info['images'])  # not with --arch none
     devices = ['cpu'] + (['cuda'] if on_gpu and os.environ.get('CUDA_VISIBLE_DEVICES') != '' and torch.cuda.is_available() else [])
     for device in devices:
         t = lambda x: torch.tensor(x, dtype=torch.float32, device=device)
@@ -251,6 +254,10 @@ Result<void> verify_import(const std::string& python, const std::string& module,
   if (kind == "other file")
     return Error{Errc::Conflict, message("`import {}` imports {}, not {}", module, text, expected),
                  message("that copy comes first on the import path: move it away, or see `scankit doctor`")};
+  if (kind == "unreadable images")
+    return Error{Errc::ToolFailed,
+                 message("`import {}` works, but its device code cannot be checked: {}", module, text),
+                 message("please report this")};
   if (kind == "wrong numbers") {
     const auto blank = text.find(' ');
     return Error{Errc::Malformed,
