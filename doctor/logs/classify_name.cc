@@ -220,7 +220,7 @@ Judged judge_name_alone(const std::string& name, const Surroundings& around) {
 }
 
 // Of Python's os and signal, which have what the system has.
-Judged judge_name_of_the_system(const std::string& package, const std::string& name) {
+Judged posix_name(const std::string& package, const std::string& name) {
   if (is_of_unix(package, name))
     return verdict("windows", "likely", message("{}.{} is a part of Python on Unix only", package, name),
                    message("the system on which the program runs"));
@@ -301,7 +301,7 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
                  ? lacks("package_releases_differ", "likely", {"torch_too_old_for_sources"})
                  : lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});
   else if (package == "os" || package == "signal")
-    judged = judge_name_of_the_system(package, name);
+    judged = posix_name(package, name);
   else if (is_of_a_program(top) && !installed)
     judged = verdict("", "certain", message("the program's own {} has no {}", package, name));
   else

@@ -177,7 +177,7 @@ bool is_of_linear_algebra(std::string_view symbol) {
 }
 
 // A name that torch's own libraries need, from BLAS or from each other.
-Judged torch_lacks(const std::string& symbol, const std::string& readable, const std::string& file) {
+Judged torch_own_symbol(const std::string& symbol, const std::string& readable, const std::string& file) {
   if (is_of_linear_algebra(symbol))
     return verdict(
         "torch_incomplete", "likely",
@@ -189,7 +189,7 @@ Judged torch_lacks(const std::string& symbol, const std::string& readable, const
                  {"several_copies", "ld_library_path_shadow"});
 }
 
-Judged shadowed_library(const std::string& version, const std::string& symbol) {
+Judged versioned_symbol(const std::string& version, const std::string& symbol) {
   return verdict("ld_library_path_shadow", "likely",
                  message("the loaded copy of the library that defines {} has no {}: a different copy came "
                          "first on the search path",
@@ -231,14 +231,14 @@ Judged judge_symbol(const Captures& captures) {
               .alternatives = {"torch_version_mismatch"},
               .more = {}};
   else if (is_torch_library(file) && (owner == "torch" || is_of_linear_algebra(symbol)))
-    judged = torch_lacks(symbol, readable, file);
+    judged = torch_own_symbol(symbol, readable, file);
   else if (owner == "torch")
     judged = torch_symbol(readable, strings_that_tell(symbol, readable, file));
   else if (owner == "cuda" || (owner == "own" && is_nvidia_library(file)) || is_torch_library(file))
     judged = cuda_symbol(symbol, version, is_torch_library(file));
   // A version node belongs to the library that should have the name.
   else if (owner == "own" && !version.empty())
-    judged = shadowed_library(version, symbol);
+    judged = versioned_symbol(version, symbol);
   else
     judged = other_symbol(owner, symbol, readable);
   // A name that the log cut short is in no table of exports.

@@ -68,9 +68,9 @@ TEST(ValidateReport, WhatDoesNotImportNamesTheCommandThatSaysWhy) {
   v.module = "m", v.python = "/my v/bin/python", v.blocked = "torch cannot be imported: gone";
   const std::string hint = "to find out why: scankit doctor --python '/my v/bin/python'\n";
   EXPECT_EQ(text_report(v, {}).find(hint), std::string::npos);
-  v.torch_fails = true;
+  v.torch_import_failed = true;
   EXPECT_NE(text_report(v, {}).find(hint), std::string::npos);
-  v.torch_fails = false;
+  v.torch_import_failed = false;
   v.module_problem = ModuleProblem::ImportFailed;
   EXPECT_NE(text_report(v, {}).find(hint), std::string::npos);
 }

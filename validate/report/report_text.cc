@@ -224,7 +224,7 @@ std::string whole_text(const Validation& v) {
     text += "\n" + say("FAILED {}", v.module_message) + "\n";
   for (const std::string& note : v.notes) text += say("note: {}", note) + "\n";
   if (!v.blocked.empty()) text += say("not completed: {}", v.blocked) + "\n";
-  if (v.torch_fails || v.module_problem == ModuleProblem::ImportFailed)
+  if (v.torch_import_failed || v.module_problem == ModuleProblem::ImportFailed)
     text += say("to find out why: {}", "scankit doctor --python " + shell_quoted(v.python)) + "\n";
   report::Legend legend;  // the module's directory is in most lines of a failure
   if (!v.module_file.empty()) legend.offer("SITE", path_dirname(v.module_file));

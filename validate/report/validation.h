@@ -118,8 +118,8 @@ struct Validation {
   std::vector<AgainstBaseline> compared;
   std::size_t left_out = 0;  // cases of functions that the module does not have, and need not
   std::vector<std::string> notes;
-  std::string blocked;       // why nothing, or not everything, could be run
-  bool torch_fails = false;  // its import does
+  std::string blocked;               // why nothing, or not everything, could be run
+  bool torch_import_failed = false;  // its import does
   double seconds = 0;
   Verdict verdict = Verdict::Inconclusive;
 };

@@ -198,7 +198,7 @@ const std::map<std::string, Handler, std::less<>> kHandlers = {
     {"no_torch",
      [](const Json& json, Validation& validation, ChildStory& story) {
        validation.blocked = json.at("message");
-       validation.torch_fails = true;
+       validation.torch_import_failed = true;
        story.ended = true;
      }},
     {"note", [](const Json& json, Validation& validation,
