@@ -132,7 +132,8 @@ Judged judge_header(const Captures& captures) {
   // CUDA 13 has them in a directory of their own, which nvcc knows and a C++ compiler does not.
   else if ((starts_with_any(header, {"thrust/", "cub/", "cuda/std/", "nvtx3/", "nvToolsExt"}) &&
             capture(captures, "unit").empty()) ||
-           header.starts_with("texture_"))
+           starts_with_any(header,
+                           {"texture_fetch_functions", "texture_indirect_functions", "texture_types"}))
     judged = verdict("cuda_headers_changed", "likely",
                      message("{} is in another place of this CUDA release, or removed", header),
                      message("nvcc -V, and the CUDA release that the project documents"),

@@ -24,9 +24,11 @@ Judged judge_library_of_torch(const std::string& name, bool itself) {
   // torch 1.5 split it from libtorch.so. A module names libc10.so and libtorch.so before it, and the loader stops at
   // the first library that it does not find: those were loaded, of an older torch.
   if (name.starts_with("libtorch_cpu.so") && !itself)
-    return verdict("torch_version_mismatch", "likely",
-                   message("torch's other libraries were found, but this torch is too old to have {}", name),
-                   "torch.__version__", {"torch_not_imported_first", "torch_incomplete"});
+    return verdict(
+        "torch_version_mismatch", "likely",
+        message("torch's libc10.so was found and {} was not: this torch is older than 1.5, or incomplete",
+                name),
+        "torch.__version__", {"torch_not_imported_first", "torch_incomplete"});
   return verdict(itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
                  itself ? message("torch lacks a library of its own: {}", name)
                         : message("the module needs {}, which is only loaded by `import torch`", name),
@@ -41,12 +43,15 @@ Judged judge_library_of_python(const std::string& name, const Surroundings& arou
   if (of_this_python)
     return verdict(
         "", "likely",
-        message("the module was linked to {}, which the loader does not find; not a catalogued fault: add "
-                "the lib directory of this Python to LD_LIBRARY_PATH, or install that library",
-                name),
+        message(
+            "the module needs {}, Python's own library, and the loader does not find it; not a catalogued "
+            "fault: install that library, or add its directory to LD_LIBRARY_PATH",
+            name),
         message("the version of the interpreter"), {"python_abi_tag_mismatch"});
-  return verdict("python_abi_tag_mismatch", "likely", message("the module was linked to {}", name),
-                 message("the version of the interpreter"));
+  return verdict(
+      "python_abi_tag_mismatch", "likely",
+      message("the module needs {}, which this Python does not use: it was built for another one", name),
+      message("the version of the interpreter"));
 }
 
 }  // namespace
