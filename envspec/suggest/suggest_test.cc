@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "envspec/suggest/suggest.h"
+#include "envspec/suggest/suggest_test.h"
 
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
@@ -17,29 +17,6 @@
 
 namespace scankit::envspec {
 namespace {
-
-using Texts = std::vector<std::string>;
-
-Texts texts_of(const YAML::Node& node) { return node ? node.as<Texts>() : Texts(); }
-std::string text_of(const YAML::Node& node) { return node ? node.as<std::string>() : ""; }
-
-// The request that `env suggest` makes of a described machine.
-SuggestRequest request_of(const YAML::Node& machine) {
-  DescribedTarget described;
-  described.machine = machine["machine"] ? text_of(machine["machine"]) : "x86_64";
-  described.gpus = machine["gpu"] ? split(text_of(machine["gpu"]), ",") : Texts{"none"};
-  described.driver = text_of(machine["driver"]);
-  described.glibc = text_of(machine["glibc"]);
-  described.python = text_of(machine["python"]);
-  SuggestRequest request = target_of(described, Snapshot(), "a test").value().request;
-  Texts packages = texts_of(machine["packages"]);
-  for (const char* name : {"mamba-ssm", "causal-conv1d"})
-    if (std::ranges::none_of(packages, [&](const std::string& one) { return one.starts_with(name); }))
-      packages.emplace_back(name);
-  for (const std::string& package : packages) request.packages.push_back(parse_package_wish(package).value());
-  request.release_pages = !machine["release_pages"] || machine["release_pages"].as<bool>();
-  return request;
-}
 
 std::string plan_text(const SuggestedSet& set, const std::string& name) {
   for (const PackagePlan& plan : set.packages)
@@ -188,16 +165,6 @@ TEST(Suggest, NamesWhatIsRuledOutInChains) {
   EXPECT_EQ(english(first.chain[2]), "CUDA 13 needs a driver of 580.65.06 or newer");
 }
 
-// The doctor's own rule: code of a Tegra chip and of a desktop one cannot be exchanged.
-TEST(Suggest, ExchangesNoCodeWithTegra) {
-  EXPECT_TRUE(has_code_for({86}, 89));
-  EXPECT_TRUE(has_code_for({87}, 87));
-  EXPECT_FALSE(has_code_for({86}, 87));
-  EXPECT_FALSE(has_code_for({87}, 89));
-  EXPECT_FALSE(has_code_for({70}, 72));
-  EXPECT_TRUE(has_code_for({100}, 103));
-}
-
 // A Python that torch has wheels for is no reason, and a build that does not exist is not ruled out.
 TEST(Suggest, RulesOutForWhatIsWrongWithTheNearestCandidate) {
   const Suggestion suggestion =
@@ -223,10 +190,6 @@ TEST(Suggest, RefusesWhatIsNotAPackage) {
   ASSERT_TRUE(wish);
   EXPECT_EQ(wish->name, "mamba-ssm");
   EXPECT_TRUE(wish->range.contains("2.3.1").value());
-}
-
-SuggestedSet best_of(const std::string& machine) {
-  return suggest(request_of(YAML::Load(machine))).sets.front();
 }
 
 // 2.9.0 requires triton 3.5.0; the table has that of 2.9.1 only.
@@ -331,116 +294,6 @@ TEST(SuggestSpec, DemandsThePackageOfAWheelOnly) {
   EXPECT_TRUE(read->torch.contains("2.10.0").value());
 }
 
-// The answer about the best set of an installer that runs `script`; what it is asked for are $1 and following.
-IndexAnswer answer_of_installer(
-    installer::Installer::Kind kind, const std::string& script,
-    const std::string& machine = "{gpu: sm_90, driver: 580.95.05, glibc: '2.35', python: '3.11'}") {
-  SuggestAnswer answer;
-  answer.target.request = request_of(YAML::Load(machine));
-  SuggestedSet set = best_of(machine);
-  answer.suggestion.sets = {set, set};
-  IndexCheck check;
-  check.installer = {.kind = kind, .program = {"/bin/sh", "-c", script, "installer"}, .why = ""};
-  check_index(check, 1, answer);
-  if (answer.refused_by_index.empty()) return answer.index.front();
-  return {IndexAnswer::State::Refused, answer.refused_by_index.front(), {}};
-}
-
-TEST(SuggestIndex, RefusesOnlyByTheResolversOwnSentence) {
-  using State = IndexAnswer::State;
-  using Kind = installer::Installer::Kind;
-  const std::string none = "error: No solution found when resolving dependencies\n  cause: Because ";
-  const std::string pip_none = "ERROR: No matching distribution found for torch";
-  const struct {
-    Kind kind;
-    std::string out, err;
-    State state;
-    const char* why;
-  } cases[] = {
-      {Kind::Uv, "", none + "there is no version of torch==2.10.0 and you require it", State::Refused,
-       "no version of"},
-      {Kind::Uv, "", none + "torch was not found in the package registry", State::Refused, "not found"},
-      {Kind::Uv, "",
-       none + "torch was not found in the package registry\nhint: An index returned a 403 Forbidden error.",
-       State::NoAnswer, "credentials"},
-      {Kind::Uv, "",
-       none + "a has no usable wheels\nhint: Wheels are required for `a` because building from source is "
-              "disabled",
-       State::NoAnswer, "only a source archive"},
-      {Kind::Uv, "", "error: failed to write: No space left on device", State::NoAnswer,
-       "No space left on device"},
-      {Kind::Uv, "", "error: unexpected argument --only-binary", State::NoAnswer, "unexpected argument"},
-      {Kind::Uv, "", "error: Request failed after 3 retries", State::NoAnswer, "could not be reached"},
-      {Kind::Pip, "", pip_none, State::Refused, "lists no release"},
-      {Kind::Pip, "Could not fetch URL x: 404 Client Error: Not Found - skipping", pip_none, State::Refused,
-       "lists no"},
-      {Kind::Pip, "Could not fetch URL x: 403 Client Error: Forbidden - skipping", pip_none, State::NoAnswer,
-       "credentials"},
-      {Kind::Pip, "Could not fetch URL x: 502 Server Error: Bad Gateway - skipping", pip_none,
-       State::NoAnswer, "could not be reached"},
-      {Kind::Pip, "", "ERROR: Exception: Traceback", State::NoAnswer, "Traceback"}};
-  for (const auto& one : cases) {
-    const IndexAnswer said = answer_of_installer(
-        one.kind, "printf '%s' '" + one.out + "'; printf '%s' '" + one.err + "' >&2; exit 1");
-    EXPECT_EQ(said.state, one.state) << one.out << one.err;
-    EXPECT_NE(english(said.why).find(one.why), std::string::npos) << english(said.why);
-  }
-}
-
-// uv has names for some releases of glibc only, and pip takes each tag by itself.
-TEST(SuggestIndex, AsksForThePlatformOfTheTarget) {
-  const auto asked = [](installer::Installer::Kind kind, const char* machine, const char* glibc) {
-    const std::string target = std::string("{machine: ") + machine +
-                               ", gpu: sm_90, driver: 580.95.05, glibc: '" + glibc + "', python: '3.12'}";
-    return english(
-        answer_of_installer(kind, "echo $* | sed 's/.*--python-version//' >&2; exit 1", target).why);
-  };
-  using Kind = installer::Installer::Kind;
-  const auto has = [](const std::string& text, const std::string& part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
-  has(asked(Kind::Uv, "aarch64", "2.39"), "--python-platform aarch64-manylinux_2_39 ");
-  has(asked(Kind::Uv, "aarch64", "2.28"), "--python-platform aarch64-manylinux_2_28 ");
-  has(asked(Kind::Uv, "x86_64", "2.30"), "--python-platform x86_64-manylinux_2_28 ");
-  has(asked(Kind::Uv, "x86_64", "2.41"), "--python-platform x86_64-manylinux_2_40 ");
-  const std::string elsewhere = std::string(kMachine) == "x86_64" ? "aarch64" : "x86_64";
-  const std::string pip = asked(Kind::Pip, elsewhere.c_str(), "2.29");
-  has(pip, "--platform manylinux_2_29_" + elsewhere + " --platform manylinux_2_28_" + elsewhere);
-  EXPECT_EQ(asked(Kind::Pip, kMachine, "2.35").find("--platform"), std::string::npos);
-}
-
-// A Jetson: what its GPU is, which processor belongs to it, and which CUDA its driver supports.
-TEST(Suggest, KnowsAJetson) {
-  const auto notes_of = [](const std::string& gpu, const std::string& machine) {
-    DescribedTarget described;
-    described.machine = machine;
-    described.gpus = {gpu};
-    const SuggestTarget target = target_of(described, Snapshot(), "a test").value();
-    std::string all;
-    for (const Message& note : target.notes) all += english(note) + "\n";
-    return all;
-  };
-  EXPECT_NE(notes_of("sm_87", "aarch64").find("NVIDIA publishes for its JetPack"), std::string::npos);
-  EXPECT_NE(notes_of("sm_110", "x86_64").find("--machine aarch64"), std::string::npos);
-  EXPECT_EQ(notes_of("sm_110", "aarch64").find("sm_110"), std::string::npos);
-  EXPECT_EQ(notes_of("sm_90", "x86_64").find("aarch64"), std::string::npos);
-
-  Snapshot thor;
-  thor.os.value.machine = "aarch64";
-  thor.os.value.l4t = "36.4.3";
-  thor.driver = Probed<Driver>::of({});
-  thor.driver.value.version = "540.4.0";
-  thor.driver.value.cuda_version = "12.6";
-  DescribedTarget described;
-  described.gpus = {"sm_110"};
-  described.glibc = "2.35";
-  const SuggestRequest request = target_of(described, thor, "a test").value().request;
-  EXPECT_EQ(request.machine, "aarch64");
-  const Suggestion suggestion = suggest(request);
-  ASSERT_FALSE(suggestion.ruled_out.empty());
-  EXPECT_EQ(english(suggestion.ruled_out.front().chain.front()), "driver 540.4.0 supports CUDA up to 12.6");
-}
-
 // A processor that could not be read is not taken for one that was.
 TEST(Suggest, SaysThatTheProcessorIsNotKnown) {
   const SuggestTarget target = target_of({}, Snapshot(), "a test").value();
@@ -451,33 +304,6 @@ TEST(Suggest, SaysThatTheProcessorIsNotKnown) {
   const auto refused = target_of({}, other, "a test");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::Unsupported);
-}
-
-// That it could not be asked for does not mean that the index has none.
-TEST(SuggestIndex, KnowsAFailureFromAMissingSourceArchive) {
-  const auto answer = [](const std::string& said) {
-    return answer_of_installer(installer::Installer::Kind::Uv,
-                               "[ $2 = compile ] && exit 0; printf '%s' '" + said + "' >&2; exit 1");
-  };
-  EXPECT_EQ(answer("error: No solution found\n  cause: Because there is no version of it").state,
-            IndexAnswer::State::Refused);
-  const IndexAnswer failed = answer("error: No space left on device");
-  EXPECT_EQ(failed.state, IndexAnswer::State::NoAnswer);
-  EXPECT_NE(english(failed.why).find("No space left"), std::string::npos) << english(failed.why);
-  EXPECT_EQ(answer("Computed: sha256:" + std::string(64, 'a')).state, IndexAnswer::State::Confirmed);
-}
-
-// A pin takes a release that was withdrawn; the installer warns of it, and so does the answer.
-TEST(SuggestIndex, TellsOfAYankedRelease) {
-  const IndexAnswer answer = answer_of_installer(
-      installer::Installer::Kind::Uv,
-      "[ $2 = compile ] && echo 'warning: `tilelang==0.1.8` is yanked (reason: broken)' >&2 && exit 0; "
-      "echo Computed: sha256:" +
-          std::string(64, 'a') + " >&2; exit 1");
-  EXPECT_EQ(answer.state, IndexAnswer::State::Confirmed);
-  ASSERT_EQ(answer.notes.size(), 1u);
-  EXPECT_NE(english(answer.notes.front()).find("`tilelang==0.1.8` is yanked (reason: broken)"),
-            std::string::npos);
 }
 
 TEST(SuggestCommands, NameNoHost) {
