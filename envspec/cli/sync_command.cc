@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,9 +17,9 @@
 namespace scankit::envspec {
 namespace {
 
-std::vector<std::string> build_lines(const SyncResult& synced) {
+std::vector<std::string> lines_of_builds(const std::vector<SourceBuild>& builds) {
   std::vector<std::string> lines;
-  for (const SourceBuild& one : synced.built)
+  for (const SourceBuild& one : builds)
     lines.push_back(say("{}=={} from {}", one.name, one.version, one.archive.file));
   return lines;
 }
@@ -33,24 +34,45 @@ CreateJson built_json(const SyncResult& synced) {
   return built;
 }
 
+// Where nothing is to be installed, built or removed. A plan compares versions and compiled files and proves nothing.
+std::string unchanged_line(const EnvSyncOptions& options, const SyncResult& synced) {
+  if (options.dry_run)
+    return synced.kept.empty()
+               ? say("nothing to change in {}: its packages have the locked versions and compiled files "
+                     "(--dry-run runs no other check)",
+                     synced.environment)
+               : say("nothing to change in {}: its packages have the locked versions, and these were built "
+                     "from "
+                     "their locked archives: {} (--dry-run runs no other check)",
+                     synced.environment, join(lines_of_builds(synced.kept)));
+  if (status_of(synced.record.proof) == kExitClean)
+    return say("{} matches the lock already, and nothing was changed", synced.environment);
+  const bool all_built = std::ranges::all_of(synced.record.proof, [&](const ProofStep& step) {
+    return step.state != "not_verified" || std::ranges::any_of(synced.kept, [&](const SourceBuild& one) {
+             return step.what == build_step(one.name);
+           });
+  });
+  return all_built
+             ? say("nothing was changed in {}: what differs from the lock was built from its archive",
+                   synced.environment)
+             : say("nothing was changed in {}, and not everything could be verified", synced.environment);
+}
+
 void print_synced(const EnvSyncOptions& options, const SyncResult& synced) {
   const std::string& environment = synced.environment;
-  const bool matches = status_of(synced.record.proof) == kExitClean;
-  if (synced.installed.empty() && synced.built.empty() && synced.removed.empty()) {
-    put_line(matches ? say("{} matches the lock already, and nothing was changed", environment)
-                     : say("nothing was changed in {}: what differs from the lock was built from its archive",
-                           environment));
-    return print_proof(synced.record.proof);
-  }
+  const bool unchanged = synced.installed.empty() && synced.built.empty() && synced.removed.empty();
+  if (unchanged) put_line(unchanged_line(options, synced));
   if (!synced.installed.empty()) put_line(say("install: {}", join(synced.installed)));
-  if (!synced.built.empty()) put_line(say("build: {}", join(build_lines(synced))));
+  if (!synced.built.empty()) put_line(say("build: {}", join(lines_of_builds(synced.built))));
   if (!synced.removed.empty()) put_line(say("remove: {}", join(synced.removed)));
-  if (options.dry_run) return put_line(say("Nothing was changed (--dry-run)."));
-  put_line(matches ? say("{} matches the lock now, in {:.1f} s", environment, synced.seconds)
-                   : say("{} was changed, in {:.1f} s", environment, synced.seconds));
+  if (!unchanged && !options.dry_run)
+    put_line(status_of(synced.record.proof) == kExitClean
+                 ? say("{} matches the lock now, in {:.1f} s", environment, synced.seconds)
+                 : say("{} was changed, in {:.1f} s", environment, synced.seconds));
   print_proof(synced.record.proof);
   for (const Message& line : synced.notes) put_line(say("note: {}", line));
-  put_line(say("undo: scankit restore --python {}", shell_quoted(synced.python)));
+  if (options.dry_run) return put_line(say("Nothing was changed (--dry-run)."));
+  if (!unchanged) put_line(say("undo: scankit restore --python {}", shell_quoted(synced.python)));
 }
 
 }  // namespace
@@ -92,14 +114,16 @@ void add_sync(CLI::App& env, int& exit_status) {
   const auto options = std::make_shared<EnvSyncOptions>();
   CLI::App* command = env.add_subcommand(
       "sync", say("bring an existing environment to the lock; scankit restore takes it back"));
-  note(*command, {.examples = {"scankit env sync", "scankit env sync .venv --lock envs/train.lock",
-                               "scankit env sync --dry-run"},
-                  .statuses = {{kExitClean, say("the environment matches the lock")},
-                               {kExitUsage, say("usage error, or the lock cannot be installed here")},
-                               {kExitInconclusive, say("it is, and not everything could be verified")},
-                               {kExitBuildFailed, say("the installation failed and changed nothing")},
-                               {kExitValidationFailed, say("the result did not work and was undone")}},
-                  .trailing = {}});
+  note(*command,
+       {.examples = {"scankit env sync", "scankit env sync .venv --lock envs/train.lock",
+                     "scankit env sync --dry-run"},
+        .statuses = {{kExitClean,
+                      say("the environment matches the lock; with --dry-run: what would change is known")},
+                     {kExitUsage, say("usage error, or the lock cannot be installed here")},
+                     {kExitInconclusive, say("it is, and not everything could be verified")},
+                     {kExitBuildFailed, say("the installation failed and changed nothing")},
+                     {kExitValidationFailed, say("the result did not work and was undone")}},
+        .trailing = {}});
   auto* folder = command->add_option("dir", options->folder, say("the environment's directory"));
   folder->type_name("DIR");
   command

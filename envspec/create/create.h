@@ -346,6 +346,7 @@ struct SyncResult {
   std::string environment, python, installer, journal;  // journal "": nothing was changed
   std::vector<std::string> installed, removed;          // "alpha==1.0"
   std::vector<SourceBuild> built;                       // from their source archives
+  std::vector<SourceBuild> kept;                        // as in SyncChange
   double seconds = 0;
   EnvironmentRecord record;
   std::vector<Message> notes;  // what failed after the change was kept

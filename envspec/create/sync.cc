@@ -220,6 +220,7 @@ SyncResult planned(const Python& python, const SyncChange& change) {
   for (const LockedDistribution* one : change.install)
     result.installed.push_back(one->name + "==" + one->version);
   result.built = change.build;
+  result.kept = change.kept;
   result.removed = change.removed;
   result.notes = change.notes;
   return result;

@@ -31,6 +31,8 @@ def test_sync(create, installer):
     result = create.sync("new", uv=uv).ends(0, "matches the lock already")
     result.has_line("^passed: lock$").has_line("^nothing to check: doctor: ")
     create.project.env("check", "--record", "new").ends(0)
+    planned = create.sync("new", "--dry-run", uv=uv).ends(0, "its packages have the locked versions and compiled files")
+    assert "matches" not in planned.out, "nothing was proven"
     create.project.uv("pip", "install", "--python", python, "alpha==1.1").ends(0)
     create.project.uv("pip", "install", "--python", python, "--no-index", create.project.index.own / "delta-1.0-py3-none-any.whl").ends(0)
     create.sync("new", "--dry-run", uv=uv).ends(0, "install: alpha==1.0")

@@ -87,6 +87,7 @@ def test_builds(project, installer, work):
     again = create.sync("other", "--json", uv=uv).ends(result.status)
     assert again.json["state"] == "unchanged" and again.json["built"] == [], again.json
     assert not (work / "built").exists(), "it was built once more"
+    create.sync("other", "--dry-run", uv=uv).ends(0, "these were built from their locked archives: native==1.0 from native-1.0.tar.gz")
     assert [step["what"] for step in again.json["proof"]] == [step["what"] for step in result.json["proof"]]
     project.scankit("restore", "--python", python).ends(0, "env sync scankit.lock")
     assert files_below("other") == before
