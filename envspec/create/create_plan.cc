@@ -63,10 +63,10 @@ Result<void> check_conda_offline(const CreateRequest& request, const CreatePlan&
                message("lock a conda environment, or make a virtual one: --installer uv or --installer pip")};
 }
 
-// Builds run next to DIR: asked before gigabytes are installed there.
+// Builds run next to DIR, in its real directory (Aside): asked before gigabytes are installed there.
 Result<void> check_new_build_place(const std::string& folder) {
-  return check_build_place(path_normalize(path_join(current_directory(), folder)),
-                           message("make the environment in another directory"));
+  SCANKIT_TRY(const std::string target, check_new_folder(folder));
+  return check_build_place(target, message("make the environment in another directory"));
 }
 
 Result<CreatePlan> plan_of_lock(const Host& host, const CreateRequest& request) {

@@ -111,12 +111,14 @@ def test_locked_again_over_an_older_lock(project):
 
 
 def test_place_for_builds(project, work):
-    """A directory whose name no build can take is refused before anything is installed."""
+    """A directory whose name no build can take is refused before anything is installed, also by the name of a link."""
     lock(project)
-    place = work / "with a space"
+    place, link = work / "with a space", work / "link"
     place.mkdir()
-    Create(project)(place / "new").ends(2, "with a space has a character that builds cannot take")
-    assert not any(place.iterdir())
+    link.symlink_to(place)
+    for folder in (place, link):
+        Create(project)(folder / "new").ends(2, "with a space has a character that builds cannot take")
+        assert not any(place.iterdir())
 
 
 def test_from_a_file(project):
