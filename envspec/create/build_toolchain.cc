@@ -65,20 +65,31 @@ std::string in_words(const Toolkit& toolkit) {
   return fmt::format("{} ({})", toolkit.version.empty() ? "?" : toolkit.version, toolkit.root);
 }
 
-// A CUDA_HOME of another major release than torch's, and what to do.
-std::optional<std::pair<Message, Message>> other_home(const EnvironmentLock& lock, const Snapshot& here) {
+Message not_known(const std::string& root, const std::string& builds) {
+  return message("the CUDA release of {} is not known: whether it builds {} will be seen", root, builds);
+}
+
+// What CUDA_HOME names, whatever else is installed: an Error where no nvcc is there or one of another major release than
+// torch's, a note where its release is not known. `cuda`: what is needed. Nothing where the variable is not set.
+std::optional<Result<std::vector<Message>>> check_home(const EnvironmentLock& lock, const Snapshot& here,
+                                                       const std::string& cuda, const std::string& builds) {
   std::string variable;
   const std::string home = chosen_home(here, variable);
+  if (home.empty()) return std::nullopt;
   const auto named = std::ranges::find(here.toolkits.value, home, &Toolkit::root);
-  if (home.empty() || named == here.toolkits.value.end() || serves(*named, lock)) return {};
+  const bool there = named != here.toolkits.value.end();
+  if (there && named->version.empty()) return std::vector{not_known(home, builds)};
+  if (there && serves(*named, lock)) return std::vector<Message>();
   const auto right = std::ranges::find_if(
       here.toolkits.value, [&](const Toolkit& one) { return serves(one, lock) && !one.version.empty(); });
-  return std::pair{
-      message("{} names CUDA {}, and the locked torch {} builds with CUDA {} only", variable,
-              in_words(*named), lock.torch->version, major_of(lock.torch->cuda)),
-      right == here.toolkits.value.end()
-          ? message("install the CUDA {} toolkit and set {} to its directory", lock.torch->cuda, variable)
-          : message("export {}={}", variable, shell_quoted(right->root))};
+  return Error{Errc::NotFound,
+               there ? message("{} names CUDA {}, and the locked torch {} builds with CUDA {} only", variable,
+                               in_words(*named), lock.torch->version, major_of(lock.torch->cuda))
+                     : message("{} is {}, where bin/nvcc was not found, and {} must be built with it",
+                               variable, home, builds),
+               right == here.toolkits.value.end()
+                   ? message("install the CUDA {} toolkit and set {} to its directory", cuda, variable)
+                   : message("export {}={}", variable, shell_quoted(right->root))};
 }
 
 void add_difference(std::vector<std::string>& lines, const char* what, const std::vector<std::string>& locked,
@@ -116,14 +127,13 @@ Result<std::vector<Message>> check_toolchain(const EnvironmentLock& lock,
                            "{0} packages with CUDA code must be built again, and nvcc was not found: {1}",
                            needing.size(), first_lines(needing)),
                  std::move(next)};
-  if (auto other = other_home(lock, here)) return Error{Errc::NotFound, other->first, other->second};
+  if (auto of_home = check_home(lock, here, cuda, first_lines(needing))) return *std::move(of_home);
   if (std::ranges::any_of(here.toolkits.value,
                           [&](const Toolkit& one) { return serves(one, lock) && !one.version.empty(); }))
     return notes;
   const auto unknown = std::ranges::find(here.toolkits.value, "", &Toolkit::version);
   if (unknown != here.toolkits.value.end()) {
-    notes.push_back(message("the CUDA release of {} is not known: whether it builds {} will be seen",
-                            unknown->root, first_lines(needing)));
+    notes.push_back(not_known(unknown->root, first_lines(needing)));
     return notes;
   }
   std::vector<std::string> found;

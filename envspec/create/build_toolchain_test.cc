@@ -104,6 +104,22 @@ TEST_F(BuildToolchain, ThatCudaHomeNamesCountsBeforeOthers) {
   EXPECT_TRUE(refused(toolkits).starts_with("CUDA_PATH names CUDA 12.4"));
 }
 
+// Another toolkit that would serve is not what torch takes.
+TEST_F(BuildToolchain, ThatCudaHomeNamesIsMissingOrNotKnown) {
+  const Toolkit right = {"/usr/local/cuda-13.0", "", "13.0"};
+  variables_["CUDA_HOME"] = "/opt/cuda-old";
+  EXPECT_EQ(refused({right}),
+            "CUDA_HOME is /opt/cuda-old, where bin/nvcc was not found, and scan==1.0 (nvcc 13.0.88, sm_90) "
+            "must be built with it | export CUDA_HOME=/usr/local/cuda-13.0");
+  EXPECT_TRUE(refused({{"/opt/cuda-12.4", "", "12.4"}})
+                  .ends_with("| install the CUDA 13.0 toolkit and set CUDA_HOME to its directory"));
+  variables_["CUDA_HOME"] = "/opt/cuda";
+  EXPECT_TRUE(refused({{"/opt/cuda", "", ""}, right})
+                  .starts_with("note: the CUDA release of /opt/cuda is not known"));
+  lock_.torch.reset();
+  EXPECT_TRUE(refused({right}).starts_with("CUDA_HOME is /opt/cuda, where")) << "nothing is known of torch";
+}
+
 TEST_F(BuildToolchain, DifferencesAreThoseOfWhatIsKnown) {
   LockedToolchain here = build().toolchain;
   EXPECT_EQ(toolchain_differences(build(), here, "2.11.0+cu130"), "");
