@@ -131,29 +131,38 @@ class Resolver {
     return reply;
   }
 
-  // The time is for all questions to both installers together: each gets what the ones before it have left.
+  // The time is for all questions to both installers together: each gets what the ones before it have left. What is done
+  // between them, as packing what was built here, is not the index's.
   std::chrono::seconds time_left() const {
-    return request_.node_deadline -
-           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin_);
+    return request_.node_deadline - std::chrono::duration_cast<std::chrono::seconds>(spent_);
+  }
+  template <class Question>
+  auto asked(const Question& question) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto reply = question();
+    spent_ += std::chrono::steady_clock::now() - begin;
+    return reply;
   }
 
   // A uv whose log is silent names the hash of a source archive, and pip its URL too, by which it is downloaded.
-  void find_addresses(const std::vector<IndexQuestion>& questions, IndexReply& reply) const {
+  void find_addresses(const std::vector<IndexQuestion>& questions, IndexReply& reply) {
     for (const IndexQuestion& one : questions) {
       const auto source = reply.sources.find(one.name);
       if (source == reply.sources.end() || !source->second.url.empty()) continue;
       const auto left = time_left();
       if (left.count() <= 0) return;
-      const SourceReply told = ask_source(*request_.second, one, left);
+      const SourceReply told = asked([&] { return ask_source(*request_.second, one, left); });
       if (told.archive && told.archive->sha256 == source->second.sha256) source->second = *told.archive;
     }
   }
 
   IndexReply ask_index_of(const installer::Installer& installer, const std::vector<IndexQuestion>& questions,
-                          std::chrono::seconds time) const {
+                          std::chrono::seconds time) {
     if (request_.progress) request_.progress(what_is_asked(installer, questions.size()));
-    return ask_index(
-        {.installer = installer, .questions = questions, .node_deadline = time, .progress = request_.part});
+    return asked([&] {
+      return ask_index(
+          {.installer = installer, .questions = questions, .node_deadline = time, .progress = request_.part});
+    });
   }
 
   // The line that is shown while the index is asked. Before 25.3, `pip install --dry-run` downloads
@@ -221,10 +230,10 @@ class Resolver {
 
   // One installer's answer about an archive, and in `why` the reason where it has none.
   std::optional<LockedArtifact> archive_of(const installer::Installer& installer,
-                                           const IndexQuestion& question, std::string& why) const {
+                                           const IndexQuestion& question, std::string& why) {
     const auto left = time_left();
-    const SourceReply reply =
-        left.count() > 0 ? ask_source(installer, question, left) : SourceReply{.timed_out = true};
+    const SourceReply reply = left.count() > 0 ? asked([&] { return ask_source(installer, question, left); })
+                                               : SourceReply{.timed_out = true};
     if (!reply.archive && reply.timed_out)
       why = english(message("the index did not answer within {} seconds", request_.node_deadline.count()));
     else if (!reply.archive && !reply.refused)
@@ -236,7 +245,7 @@ class Resolver {
   // The index has wheels of this version, and what is installed was built all the same (`from: source`, --no-binary): its
   // archive is what it can be built from again. Nothing where somebody else knows the archive.
   std::optional<LockedArtifact> archive_next_to_wheels(const LockedDistribution& one, const IndexReply& reply,
-                                                       const std::string& cache, std::string& why) const {
+                                                       const std::string& cache, std::string& why) {
     if (!reply.offered.contains(one.name) || direct_url(host_, installed(one)).there ||
         find_cached_build(host_, cache, installed(one)))
       return {};
@@ -286,7 +295,7 @@ class Resolver {
   const Snapshot& snapshot_;
   const ResolveRequest& request_;
   EnvironmentLock& lock_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::duration spent_{};                       // on questions
   std::map<std::string, std::map<std::string, std::string>> packed_;  // package -> its files -> hashes
 };
 
