@@ -17,10 +17,14 @@ namespace {
 using Words = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
+// Between that of manylinux2014, the oldest that any torch here needs, and far beyond today's: each becomes a word.
 unsigned glibc_minor(const SuggestAnswer& answer, const SuggestedSet& set) {
+  constexpr unsigned kOldest = 17, kUsual = 28, kNewest = 99;
   const std::string& wished = answer.target.request.glibc;
   const auto parsed = Version::parse(wished.empty() ? set.needs_glibc : wished);
-  return parsed ? parsed->part(1) : 28;
+  if (!parsed) return kUsual;
+  if (parsed->part(0) != 2) return parsed->part(0) < 2 ? kOldest : kNewest;
+  return std::clamp(static_cast<unsigned>(parsed->part(1)), kOldest, kNewest);
 }
 
 // "x86_64-manylinux_2_28" for glibc 2.28 to 2.30, as uv names platforms: it knows 2.17, 2.28 and those from 2.31 to 2.40.
@@ -57,12 +61,18 @@ Words pip_words(const installer::Installer& pip, const std::string& name, const 
         std::string("index"), std::string("versions"), name, std::string("--python-version"), set.python,
         std::string("--retries"), std::string("1")})
     argv.push_back(word);
-  // For another processor pip wants each tag by name: that of glibc 2.35 does not include that of 2.34.
+  // pip wants each tag by name: that of glibc 2.35 does not include that of 2.34, nor the older names of some.
   const std::string& machine = answer.target.request.machine;
   constexpr unsigned kOldest = 17;
-  for (unsigned minor = glibc_minor(answer, set); machine != kMachine && minor >= kOldest; --minor) {
+  Words tags;
+  for (unsigned minor = glibc_minor(answer, set); minor >= kOldest; --minor)
+    tags.push_back("manylinux_2_" + std::to_string(minor));
+  tags.insert(tags.end(), {"manylinux2014", "linux"});
+  if (machine == "x86_64")
+    tags.insert(tags.end() - 1, {"manylinux_2_12", "manylinux2010", "manylinux_2_5", "manylinux1"});
+  for (const std::string& tag : tags) {
     argv.emplace_back("--platform");
-    argv.push_back("manylinux_2_" + std::to_string(minor) + "_" + machine);
+    argv.push_back(tag + "_" + machine);
   }
   return argv;
 }
@@ -180,7 +190,7 @@ class SetAsker {
     for (const std::string& requirement : requirements) {
       const auto wish = parse_package_wish(requirement);
       if (!wish) continue;
-      const std::string key = wish->name + " " + set.python;
+      const std::string key = wish->name + " " + set.python + " " + std::to_string(glibc_minor(answer_, set));
       if (!listed_.contains(key)) {
         if (left().count() <= 0) return out_of_time();
         const IndexRun run = run_installer(pip_words(check_.installer, wish->name, answer_, set),
@@ -243,7 +253,7 @@ class SetAsker {
   Clock::time_point end_;
   bool gone_ = false;
   std::map<std::string, bool> sources_;
-  std::map<std::string, Words> listed_;  // by name and Python
+  std::map<std::string, Words> listed_;  // by name, Python and glibc
 };
 
 }  // namespace

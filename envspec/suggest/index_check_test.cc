@@ -2,7 +2,8 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
-#include "doctor/base/machine.h"
+#include "doctor/base/files.h"
+#include "doctor/base/text.h"
 #include "envspec/suggest/suggest_test.h"
 
 namespace scankit::envspec {
@@ -80,10 +81,65 @@ TEST(SuggestIndex, AsksForThePlatformOfTheTarget) {
   has(asked(Kind::Uv, "aarch64", "2.28"), "--python-platform aarch64-manylinux_2_28 ");
   has(asked(Kind::Uv, "x86_64", "2.30"), "--python-platform x86_64-manylinux_2_28 ");
   has(asked(Kind::Uv, "x86_64", "2.41"), "--python-platform x86_64-manylinux_2_40 ");
-  const std::string elsewhere = std::string(kMachine) == "x86_64" ? "aarch64" : "x86_64";
-  const std::string pip = asked(Kind::Pip, elsewhere.c_str(), "2.29");
-  has(pip, "--platform manylinux_2_29_" + elsewhere + " --platform manylinux_2_28_" + elsewhere);
-  EXPECT_EQ(asked(Kind::Pip, kMachine, "2.35").find("--platform"), std::string::npos);
+  // Also for this processor: its own tags are those of this machine's glibc.
+  for (const std::string machine : {"x86_64", "aarch64"}) {
+    const std::string pip = asked(Kind::Pip, machine.c_str(), "2.29");
+    has(pip, " --platform manylinux_2_29_" + machine + " --platform manylinux_2_28_" + machine);
+    EXPECT_EQ(pip.find("manylinux_2_30"), std::string::npos) << pip;
+    has(english(answer_of_installer(Kind::Pip,
+                                    "echo $* | sed 's/.*manylinux_2_17_/manylinux_2_17_/' >&2; exit 1",
+                                    "{machine: " + machine +
+                                        ", gpu: sm_90, driver: 580.95.05, glibc: '2.29', python: '3.12'}")
+                    .why),
+        "manylinux_2_17_" + machine + " --platform manylinux2014_" + machine);
+  }
+}
+
+// Where the glibc is not known, it is that of the set: what pip lists for one is no answer for another.
+TEST(SuggestIndex, AsksOnceForEachGlibcThatASetNeeds) {
+  const TemporaryDirectory folder = TemporaryDirectory::create("scankit-index-test").value();
+  SuggestAnswer answer;
+  const std::string machine = "{gpu: sm_90, driver: 580.95.05, python: '3.11'}";
+  answer.target.request = request_of(YAML::Load(machine));
+  SuggestedSet set = best_of(machine), later = set;
+  later.needs_glibc = "2.34";
+  set.needs_glibc = "2.28";
+  answer.suggestion.sets = {set, later, set};
+  IndexCheck check;
+  check.installer = {
+      .kind = installer::Installer::Kind::Pip,
+      .program = {"/bin/sh", "-c",
+                  "echo \" $* \" >> " + folder.path() + "/asked; echo Available versions: 0.1", "installer"},
+      .why = ""};
+  check_index(check, 3, answer);
+  const std::string asked = read_whole_file(folder.path() + "/asked", 1u << 20).value();
+  std::size_t lines = 0, of_later = 0;
+  for (const std::string_view line : lines_of(asked)) {
+    if (line.find(" torch ") == std::string_view::npos) continue;
+    ++lines;
+    of_later += line.find("manylinux_2_34_") != std::string_view::npos ? 1 : 0;
+  }
+  EXPECT_EQ(lines, 2u) << asked;
+  EXPECT_EQ(of_later, 1u) << asked;
+}
+
+// A version that nobody has must not become a million words.
+TEST(SuggestIndex, BoundsTheGlibc) {
+  for (const char* glibc : {"2.4000000000", "2.0", "3.1", "1.9"}) {
+    SuggestAnswer answer;
+    answer.target.request = request_of(YAML::Load("{gpu: sm_90, driver: 580.95.05, python: '3.11'}"));
+    answer.suggestion.sets = {best_of("{gpu: sm_90, driver: 580.95.05, python: '3.11'}")};
+    answer.target.request.glibc = glibc;
+    IndexCheck check;
+    check.installer = {
+        .kind = installer::Installer::Kind::Pip,
+        .program = {"/bin/sh", "-c", "[ $# -lt 300 ] && echo ERROR: few >&2; exit 1", "installer"},
+        .why = ""};
+    check_index(check, 1, answer);
+    ASSERT_EQ(answer.index.size(), 1u) << glibc;
+    EXPECT_NE(english(answer.index.front().why).find("few"), std::string::npos)
+        << glibc << ": " << english(answer.index.front().why);
+  }
 }
 
 // That it could not be asked for does not mean that the index has none.
