@@ -28,13 +28,10 @@ class WheelSearch {
       return {message("the wheels of {} are for {}", name, kWheelMachine)};
     if (!request_.release_pages)
       return {message("the wheels of {} are on its release page, not on the package index", name)};
-    const unsigned cuda = set_.build->cuda.part(0);
-    const auto found = std::ranges::find_if(release_.wheels, [&](const PublishedWheels& wheels) {
-      return wheels.cuda == cuda && has(wheels.torch, set_.torch->minor) && has(wheels.pythons, set_.python);
-    });
-    if (found == release_.wheels.end())
+    const auto* found = wheels();
+    if (found == nullptr)
       return {message("{} has no wheel for torch {} with CUDA {} and Python {}", name, set_.torch->minor,
-                      cuda, set_.python)};
+                      set_.build->cuda.part(0), set_.python)};
     for (const unsigned gpu : request_.gpus)
       if (!has_code_for(found->archs, gpu))
         return {message("the wheel of {} contains code for {}", name, sms(found->archs)),
@@ -45,8 +42,20 @@ class WheelSearch {
               message("this system has glibc {}", request_.glibc)};
     return {};
   }
+  // Of the wheel that setup.py takes: "2.32".
+  std::string glibc() const {
+    const auto* found = wheels();
+    return found == nullptr ? std::string() : found->glibc;
+  }
 
  private:
+  const PublishedWheels* wheels() const {
+    const auto found = std::ranges::find_if(release_.wheels, [&](const PublishedWheels& one) {
+      return one.cuda == set_.build->cuda.part(0) && has(one.torch, set_.torch->minor) &&
+             has(one.pythons, set_.python);
+    });
+    return found == release_.wheels.end() ? nullptr : &*found;
+  }
   static bool has(const std::vector<std::string>& values, const std::string& value) {
     return std::ranges::find(values, value) != values.end();
   }
@@ -274,6 +283,7 @@ void choose_release(const SuggestRequest& request, const Eligible& eligible, con
   plan.version = eligible.releases[chosen].second;
   plan.chain = why_not(wheel ? 0 : chosen);
   if (wheel) plan.why = message("a wheel of its release page fits");
+  if (wheel) plan.needs_glibc = WheelSearch(request, *plan.row, *plan.release, set).glibc();
   plan.how = wheel ? PackagePlan::How::Wheel : PackagePlan::How::Own;
 }
 
@@ -310,7 +320,9 @@ PackagePlan plan_package(const SuggestRequest& request, const PackageWish& wish,
   }
   choose_release(request, eligible, set, plan);
   if (!plan.is_range() && !eligible.newest.empty()) plan.limit = limit_of(plan.name, eligible.newest, set);
-  plan.needs_glibc = glibc_of_pins(request, *plan.release);
+  const std::string of_pins = glibc_of_pins(request, *plan.release);
+  const auto pins = Version::parse(of_pins), wheel = Version::parse(plan.needs_glibc);
+  if (!wheel || (pins && *wheel < *pins)) plan.needs_glibc = of_pins;
   if (plan.how == PackagePlan::How::Wheel || made_here(request, set, plan)) return plan;
   plan.how = PackagePlan::How::Wheel;
   plan.chain.push_back(message("no compiler that scankit uses makes code for this GPU"));

@@ -49,6 +49,9 @@ struct SuggestRequest {
   std::vector<unsigned> nvcc_majors;
 };
 
+// Whether a GPU is a Jetson's, whose driver is a part of JetPack and is not installed by itself.
+bool is_for_jetson(const SuggestRequest& request);
+
 // How a set gets one package and its compiled module.
 struct PackagePlan {
   enum class How : std::uint8_t {
@@ -64,7 +67,7 @@ struct PackagePlan {
   const PackageRow* row = nullptr;
   std::optional<Wish>
       also;  // without a release: what else leaves no way, a fact of the machine or another package
-  std::string needs_glibc;     // by the wheels of its pins; "" for no more than torch needs
+  std::string needs_glibc;     // by its wheel and those of its pins; "" for no more than torch needs
   Message limit;               // which package of the set works with older releases only; empty for none
   Message why;                 // one clause: why this way
   std::vector<Message> chain;  // why not by a wheel; empty where it is one

@@ -217,6 +217,16 @@ TEST(Suggest, CountsTheGpusInTheDriverThatASetNeeds) {
   EXPECT_EQ(spec_of(SuggestAnswer{}, set).spec.driver.text(), ">=570.26");
 }
 
+// By the tags of its wheels and by what the module in a wheel of a release page was linked with.
+TEST(Suggest, CountsItsWheelsInTheGlibcThatASetNeeds) {
+  const SuggestedSet set = best_of("{gpu: sm_90, driver: 580.95.05, python: '3.11'}");
+  ASSERT_NE(std::ranges::find(set.packages, PackagePlan::How::Wheel, &PackagePlan::how), set.packages.end());
+  EXPECT_EQ(set.build->glibc, "2.28");
+  EXPECT_EQ(set.needs_glibc, "2.32");
+  const SuggestedSet older = best_of("{gpu: sm_90, driver: 580.95.05, glibc: '2.28', python: '3.11'}");
+  EXPECT_EQ(older.needs_glibc, "2.28");
+}
+
 TEST(SuggestCommands, AreForTheInstallerThatIsThere) {
   const SuggestedSet set = best_of("{gpu: sm_60, driver: 580.95.05, glibc: '2.28', python: '3.14'}");
   EXPECT_FALSE(set.build->on_index) << "no build on the index has sm_60 and cp314";
