@@ -27,6 +27,11 @@ std::string sms(const Archs& archs) {
   return join(names);
 }
 
+// The numbers of a Jetson's drivers are their own: 540.4 is that of Jetson Linux 36.4. Only their branch is compared.
+bool is_for_jetson(const SuggestRequest& request) {
+  return std::ranges::any_of(request.gpus, checks::is_tegra);
+}
+
 namespace {
 
 // The table has the triton of the newest patch. Another patch of torch requires another patch of the same minor release
@@ -87,10 +92,6 @@ bool is_older(const Version& driver, Version needed) {
   return driver < needed;
 }
 
-// The numbers of a Jetson's drivers are their own: 540.4 is that of Jetson Linux 36.4. Only their branch is compared.
-bool is_for_jetson(const SuggestRequest& request) {
-  return std::ranges::any_of(request.gpus, checks::is_tegra);
-}
 Version as_compared(const SuggestRequest& request, Version needed) {
   if (is_for_jetson(request)) needed.release.resize(1);
   return needed;
@@ -100,6 +101,8 @@ Message supported_by_driver(const SuggestRequest& request) {
   if (request.driver_cuda)
     return message("driver {} supports CUDA up to {}", request.driver_text,
                    request.driver_cuda->major_minor());
+  if (is_for_jetson(request))  // the table is of other drivers
+    return message("driver {} is of branch {}", request.driver_text, request.driver->part(0));
   const auto supported = knowledge::cuda_of_driver(*request.driver);
   return supported
              ? message("driver {} supports CUDA up to {}", request.driver_text, supported->cuda.major_minor())
@@ -112,7 +115,11 @@ std::string cuda_wish(const SuggestRequest& request) { return say("CUDA {}", req
 class Judge {
  public:
   Judge(const SuggestRequest& request, const std::vector<Wish>& wishes, TorchCandidate& candidate)
-      : request_(request), wishes_(wishes), candidate_(candidate), set_(candidate.set) {}
+      : request_(request),
+        wishes_(wishes),
+        candidate_(candidate),
+        set_(candidate.set),
+        jetson_(is_for_jetson(request)) {}
 
   void all() {
     gpus();
@@ -176,10 +183,14 @@ class Judge {
     const unsigned major = set_.build->cuda.part(0);
     const auto supports = request_.driver_cuda;
     if (supports ? supports->part(0) < major : is_older(*request_.driver, of_cuda))
-      return violate(wish_of(Wish::Kind::Driver), "cuda:" + std::to_string(major),
-                     {supported_by_driver(request_),
-                      message("torch {} is built with CUDA {}", build_text(), set_.build->cuda_text),
-                      message("CUDA {} needs a driver of {} or newer", major, driver_text(of_cuda))});
+      return violate(
+          wish_of(Wish::Kind::Driver), "cuda:" + std::to_string(major),
+          {supported_by_driver(request_),
+           message("torch {} is built with CUDA {}", build_text(), set_.build->cuda_text),
+           jetson_ ? message("CUDA {} needs a driver of branch {} or newer, which a Jetson gets only "
+                             "with a newer JetPack",
+                             major, driver_text(of_cuda))
+                   : message("CUDA {} needs a driver of {} or newer", major, driver_text(of_cuda))});
     if (is_older(*request_.driver, oldest))
       return violate(
           wish_of(Wish::Kind::Driver), "packing:" + set_.build->packing,
@@ -187,8 +198,13 @@ class Judge {
            set_.build->packing == "zstd"
                ? message("the code in torch {} is packed with zstd", build_text())
                : message("how the code in torch {} is packed is not known", build_text()),
-           message("drivers of {} or newer read it", driver_text(oldest))});
+           jetson_
+               ? message(
+                     "drivers of branch {} or newer read it, which a Jetson gets only with a newer JetPack",
+                     driver_text(oldest))
+               : message("drivers of {} or newer read it", driver_text(oldest))});
     for (const unsigned gpu : request_.gpus) driver_knows(gpu);
+    if (jetson_) return note_newer_cuda_of_jetson();
     const auto supported = knowledge::cuda_of_driver(*request_.driver);
     if (supported && !supported->or_newer && supported->cuda < set_.build->cuda)
       set_.notes.push_back(
@@ -196,6 +212,13 @@ class Judge {
                   "compatibility, which CUDA {} has from driver {} on",
                   request_.driver_text, supported->cuda.major_minor(), set_.build->cuda_text, major,
                   driver_text(of_cuda)));
+  }
+
+  void note_newer_cuda_of_jetson() {
+    if (request_.driver_cuda && *request_.driver_cuda < set_.build->cuda)
+      set_.notes.push_back(message(
+          "driver {} supports CUDA {}; whether a build with CUDA {} runs on it is not known for a Jetson",
+          request_.driver_text, request_.driver_cuda->major_minor(), set_.build->cuda_text));
   }
 
   // The GPUs raise the bound of the build, also where nothing is known of the driver.
@@ -214,7 +237,10 @@ class Judge {
     if (!knows || request_.driver_cuda || !is_older(*request_.driver, as_compared(request_, *knows))) return;
     violate(wish_of(Wish::Kind::Driver), "gpu of driver",
             {supported_by_driver(request_),
-             message("code for {} needs a driver of {} or newer", sm(gpu), driver_text(*knows))},
+             jetson_ ? message("code for {} needs a driver of branch {} or newer, which a Jetson gets only "
+                               "with a newer JetPack",
+                               sm(gpu), driver_text(as_compared(request_, *knows)))
+                     : message("code for {} needs a driver of {} or newer", sm(gpu), driver_text(*knows))},
             wish_of(Wish::Kind::Gpu, sm(gpu)));
   }
 
@@ -289,6 +315,7 @@ class Judge {
   const std::vector<Wish>& wishes_;
   TorchCandidate& candidate_;
   SuggestedSet& set_;
+  bool jetson_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
 #include "envspec/suggest/suggest_test.h"
 
@@ -46,6 +47,38 @@ TEST(Suggest, KnowsAJetson) {
   const Suggestion suggestion = suggest(request);
   ASSERT_FALSE(suggestion.ruled_out.empty());
   EXPECT_EQ(english(suggestion.ruled_out.front().chain.front()), "driver 540.4.0 supports CUDA up to 12.6");
+}
+
+// Its driver comes with JetPack: nobody can install another one. The table of drivers is of other machines.
+TEST(Suggest, SendsNoJetsonToAnotherDriver) {
+  const char* thor = "{machine: aarch64, gpu: sm_110, driver: 540.4.0, glibc: '2.39', python: '3.12'}";
+  const Suggestion suggestion = suggest(request_of(YAML::Load(thor)));
+  ASSERT_FALSE(suggestion.changes.empty());
+  EXPECT_EQ(english(suggestion.changes.front().text), "a JetPack with a driver of branch 580 or newer");
+  ASSERT_FALSE(suggestion.ruled_out.empty());
+  const auto& chain = suggestion.ruled_out.front().chain;
+  EXPECT_EQ(english(chain.front()), "driver 540.4.0 is of branch 540");
+  EXPECT_EQ(english(chain.back()),
+            "CUDA 13 needs a driver of branch 580 or newer, which a Jetson gets only with a newer JetPack");
+  const Suggestion server = suggest(request_of(
+      YAML::Load("{machine: aarch64, gpu: sm_90, driver: 540.4.0, glibc: '2.39', python: '3.12'}")));
+  ASSERT_FALSE(server.changes.empty());
+  EXPECT_EQ(english(server.changes.front().text), "a driver of 580.65.06 or newer");
+}
+
+// Minor-version compatibility is promised for other GPUs.
+TEST(Suggest, ClaimsNothingOfANewerCudaOnAJetson) {
+  SuggestRequest request =
+      request_of(YAML::Load("{machine: aarch64, gpu: sm_110, driver: 580.00, glibc: '2.39', python: '3.12', "
+                            "packages: [torch==2.15.*]}"));
+  request.driver_cuda = Version::parse("13.0");
+  const Suggestion suggestion = suggest(request);
+  ASSERT_FALSE(suggestion.sets.empty());
+  std::string notes;
+  for (const Message& note : suggestion.sets.front().notes) notes += english(note) + "\n";
+  EXPECT_EQ(notes,
+            "driver 580.00 supports CUDA 13.0; whether a build with CUDA 13.2 runs on it is not known for a "
+            "Jetson\n");
 }
 
 }  // namespace

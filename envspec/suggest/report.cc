@@ -94,7 +94,10 @@ void print_one_set(report::Page& page, const SuggestAnswer& answer, std::size_t 
                                         : say("no wheel: {}", chain_text(plan.chain)));
   }
   for (const Message& note : set.notes) page.line(2, tr(note));
-  if (!answer.target.request.driver) page.line(2, say("needs a driver of {} or newer", set.needs_driver));
+  if (!answer.target.request.driver)
+    page.line(2, is_for_jetson(answer.target.request)
+                     ? say("needs a JetPack with a driver of branch {} or newer", set.needs_driver)
+                     : say("needs a driver of {} or newer", set.needs_driver));
   if (place < answer.index.size()) {
     const IndexAnswer& index = answer.index[place];
     if (index.state == IndexAnswer::State::Confirmed)

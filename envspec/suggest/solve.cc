@@ -197,10 +197,12 @@ std::vector<Wish> conflict_of(const std::vector<TorchCandidate>& candidates,
   return conflict;
 }
 
-Message change_text(const Wish& wish, const TorchCandidate& candidate) {
+Message change_text(const SuggestRequest& request, const Wish& wish, const TorchCandidate& candidate) {
   switch (wish.kind) {
     case Wish::Kind::Driver:
-      return message("a driver of {} or newer", candidate.set.needs_driver);
+      return is_for_jetson(request)
+                 ? message("a JetPack with a driver of branch {} or newer", candidate.set.needs_driver)
+                 : message("a driver of {} or newer", candidate.set.needs_driver);
     case Wish::Kind::Glibc:
       return message("glibc {} or newer", candidate.set.needs_glibc);
     case Wish::Kind::Python:
@@ -244,7 +246,8 @@ std::vector<SmallestChange> changes_of(const std::vector<TorchCandidate>& candid
                  there = size_of_change(wishes[i], *best, request);
       if (here < there || (here == there && better(request, candidate.set, best->set))) best = &candidate;
     }
-    if (best != nullptr) changes.push_back({wishes[i].kind, change_text(wishes[i], *best), best->set});
+    if (best != nullptr)
+      changes.push_back({wishes[i].kind, change_text(request, wishes[i], *best), best->set});
   }
   // Software before a driver, a driver before a system, a system before a GPU.
   const auto effort = [](Wish::Kind kind) {
