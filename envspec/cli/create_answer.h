@@ -30,6 +30,9 @@ std::vector<std::string> english_lines(const std::vector<Message>& notes);
 void put_line(const std::string& line);
 void print_proof(const std::vector<ProofStep>& proof);
 
+// The line that activates what was made in `folder`, as the user named it, for the shell of $SHELL (activation.cc).
+std::string activation_line(const CreateResult& made, const std::string& folder);
+
 void add_sync(CLI::App& env, int& exit_status);
 
 }  // namespace scankit::envspec
