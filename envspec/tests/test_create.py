@@ -52,6 +52,21 @@ def test_from_lock(create, installer, monkeypatch):
     create("new", uv=installer == "uv").ends(2, "new exists and is not an empty directory, and nothing was changed")
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash", "zsh", "fish", "csh", "tcsh"])
+def test_next_line(create, shell):
+    """What is printed last activates the environment in that shell, as printed, also where the path has a space."""
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    os.mkdir("a b")
+    scankit = create.project.scankit
+    result = scankit("env", "create", "a b/new", *create.python(()), variables={**create.variables(), "SHELL": f"/bin/{shell}"}, timeout=300)
+    [line] = [line for line in result.ends(0).out.splitlines() if line.startswith("next: ")]
+    asked = f"{line.removeprefix('next: ')}; python -c 'import sys; print(sys.prefix)'"
+    if "csh" in shell:
+        asked = f"set prompt = '% '; {asked}"  # a shell for commands has none, which a venv's script reads
+    assert run(shell, *(["-f"] if "csh" in shell else []), "-c", asked) == os.path.realpath("a b/new") + "\n"
+
+
 def test_same_everywhere(create):
     """pip and uv, two directories: the same content."""
     create("new-a").ends(0, "next: source new-a/bin/activate")
