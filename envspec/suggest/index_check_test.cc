@@ -125,21 +125,23 @@ TEST(SuggestIndex, AsksOnceForEachGlibcThatASetNeeds) {
 
 // A version that nobody has must not become a million words.
 TEST(SuggestIndex, BoundsTheGlibc) {
-  for (const char* glibc : {"2.4000000000", "2.0", "3.1", "1.9"}) {
-    SuggestAnswer answer;
-    answer.target.request = request_of(YAML::Load("{gpu: sm_90, driver: 580.95.05, python: '3.11'}"));
-    answer.suggestion.sets = {best_of("{gpu: sm_90, driver: 580.95.05, python: '3.11'}")};
-    answer.target.request.glibc = glibc;
-    IndexCheck check;
-    check.installer = {
-        .kind = installer::Installer::Kind::Pip,
-        .program = {"/bin/sh", "-c", "[ $# -lt 300 ] && echo ERROR: few >&2; exit 1", "installer"},
-        .why = ""};
-    check_index(check, 1, answer);
-    ASSERT_EQ(answer.index.size(), 1u) << glibc;
-    EXPECT_NE(english(answer.index.front().why).find("few"), std::string::npos)
-        << glibc << ": " << english(answer.index.front().why);
-  }
+  for (const std::string machine : {"x86_64", "aarch64"})
+    for (const char* glibc : {"2.100000", "2.0", "3.1", "1.9"}) {
+      const std::string target = "{machine: " + machine + ", gpu: sm_90, driver: 580.95.05, python: '3.11'}";
+      SuggestAnswer answer;
+      answer.target.request = request_of(YAML::Load(target));
+      answer.suggestion.sets = {best_of(target)};
+      answer.target.request.glibc = glibc;
+      IndexCheck check;
+      check.installer = {
+          .kind = installer::Installer::Kind::Pip,
+          .program = {"/bin/sh", "-c", "[ $# -lt 300 ] && echo ERROR: few >&2; exit 1", "installer"},
+          .why = ""};
+      check_index(check, 1, answer);
+      ASSERT_EQ(answer.index.size(), 1u) << glibc;
+      EXPECT_NE(english(answer.index.front().why).find("few"), std::string::npos)
+          << machine << " " << glibc << ": " << english(answer.index.front().why);
+    }
 }
 
 // That it could not be asked for does not mean that the index has none.
