@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "envspec/create/nvcc_wrapper.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "doctor/base/files.h"
@@ -68,7 +69,7 @@ exec "$nvcc" "$@"
 Result<std::pair<std::string, std::string>> write_nvcc_wrapper(const Host& host, const std::string& folder) {
   const std::string users(trimmed(host.env("PYTORCH_NVCC").value_or("")));
   const std::string file = path_join(folder, kWrapper);
-  const std::string call = users.empty() ? kTorchsNvcc : "exec " + users + " \"$@\"\n";
+  const std::string call = users.empty() ? kTorchsNvcc : fmt::format("exec {} \"$@\"\n", users);
   SCANKIT_CHECK(write_file_atomically(file, kLeaveOut + call, 0755));
   return std::pair<std::string, std::string>{"PYTORCH_NVCC", file};
 }
