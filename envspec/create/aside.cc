@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
@@ -32,16 +33,32 @@ Result<void> flush_disk_of(const std::string& folder) {
   return {};
 }
 
+// What is there already stays. A command is only named where it would work: for an environment, and with its lock.
+Error taken(const std::string& folder, const std::string& target, const std::string& lock_file) {
+  const bool syncable = !lock_file.empty() && ::access((target + "/pyvenv.cfg").c_str(), F_OK) == 0;
+  std::vector<std::string> command = {"env", "sync", folder};
+  if (lock_file != kLockFile) command.insert(command.end(), {"--lock", lock_file});
+  return {Errc::InvalidArgument,
+          message("{} exists and is not an empty directory, and nothing was changed", folder),
+          syncable ? message("choose another directory, or bring that environment to the lock: scankit {}",
+                             shell_line(command))
+                   : message("choose another directory")};
+}
+
 }  // namespace
 
-Result<std::string> check_new_folder(const std::string& folder) {
+Result<std::string> check_new_folder(const std::string& folder, const std::string& lock_file) {
+  if (folder.empty())
+    return Error{Errc::InvalidArgument, message("the name of the directory to make is empty"),
+                 message("name one, such as .venv")};
   std::string target = path_normalize(path_join(current_directory(), folder));
   std::string parent = path_dirname(target);
   struct stat info {};
   if (::stat(parent.c_str(), &info) != 0)
     return Error{Errc::InvalidArgument, message("cannot create {}: {} does not exist", folder, parent),
                  message("mkdir -p {}", shell_quoted(parent))};
-  if (!S_ISDIR(info.st_mode) || target == "/")
+  if (target == "/") return taken(folder, target, "");
+  if (!S_ISDIR(info.st_mode))
     return Error{Errc::InvalidArgument, message("cannot create {}: {} is not a directory", folder, parent),
                  ""};
   // Installers write the path without links, and all of it has to be found when it is rewritten.
@@ -52,11 +69,9 @@ Result<std::string> check_new_folder(const std::string& folder) {
   if (::access(parent.c_str(), W_OK | X_OK) != 0) return not_made(target, errno);
   if (::lstat(target.c_str(), &info) != 0) return target;
   if (S_ISDIR(info.st_mode) && std::filesystem::is_empty(target, code) && !code) return target;
-  return Error{Errc::InvalidArgument,
-               code ? message("{} exists and cannot be read: {}", folder, code.message())
-                    : message("{} exists and is not an empty directory, and nothing was changed", folder),
-               message("choose another directory, or bring that environment to the lock: scankit env sync {}",
-                       shell_quoted(folder))};
+  if (!code) return taken(folder, target, lock_file);
+  return Error{Errc::InvalidArgument, message("{} exists and cannot be read: {}", folder, code.message()),
+               message("choose another directory")};
 }
 
 Result<Aside> Aside::begin(const std::string& folder, std::vector<std::string>& removed) {

@@ -311,7 +311,7 @@ void forget_diversions() {
 Result<CreateResult> create_environment(const CreateRequest& request, CreateStage& stage) {
   forget_diversions();
   const auto host = make_real_host();
-  SCANKIT_TRY(const std::string target, check_new_folder(request.folder));
+  SCANKIT_TRY(const std::string target, check_new_folder(request.folder, request.lock_file));
   SCANKIT_TRY(CreatePlan plan, create_plan(*host, request));
   SCANKIT_CHECK(check_free_space(plan.lock, plan.installer.kind, target));
   const fix::Interruption interruption;

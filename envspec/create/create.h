@@ -122,8 +122,9 @@ class Aside {
   TemporaryDirectory work_;
   std::string making_;
 };
-// The checks of begin() alone, which change nothing. Returns DIR as an absolute path.
-Result<std::string> check_new_folder(const std::string& folder);
+// The checks of begin() alone, which change nothing. Returns DIR as an absolute path. `lock_file`: by which an
+// environment that is there could be synced; "" for none.
+Result<std::string> check_new_folder(const std::string& folder, const std::string& lock_file = "");
 
 // 3. Installed ----------------------------------------------------------------------------------------------
 

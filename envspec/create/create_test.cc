@@ -367,5 +367,25 @@ TEST(SourceBuilds, GetTheArchitecturesAndSwitchesOfTheLock) {
   EXPECT_EQ(locked_build_variables(lock, other), (Variables{{"OTHER_WITH_OPS", "1"}}));
 }
 
+TEST_F(CreateTest, NamesNoCommandThatWouldNotWork) {
+  const auto refused = [&](const std::string& folder, const std::string& lock) {
+    const auto answer = check_new_folder(folder, lock);
+    return answer ? "" : english(answer.error().message) + " | " + english(answer.error().hint);
+  };
+  EXPECT_EQ(refused("", "scankit.lock"),
+            "the name of the directory to make is empty | name one, such as .venv");
+  EXPECT_EQ(refused("/", "scankit.lock"),
+            "/ exists and is not an empty directory, and nothing was changed | choose another directory");
+  put(at("some/file"), "");
+  EXPECT_TRUE(refused(at("some"), "scankit.lock").ends_with("| choose another directory"))
+      << "no environment";
+  put(at("some/pyvenv.cfg"), "");
+  EXPECT_TRUE(refused(at("some"), "scankit.lock").ends_with("to the lock: scankit env sync " + at("some")));
+  EXPECT_TRUE(refused(at("some"), "a b.lock").ends_with(" --lock 'a b.lock'"));
+  EXPECT_TRUE(refused(at("some"), "").ends_with("| choose another directory")) << "of a spec";
+  EXPECT_EQ(english(read_lock("/no where/x.lock").error().hint),
+            "write one: scankit env lock --out '/no where/x.lock'");
+}
+
 }  // namespace
 }  // namespace scankit::envspec

@@ -219,7 +219,9 @@ Result<EnvironmentLock> read_lock(const std::string& path) {
   auto text = read_whole_file(path, kLockLimit, Accept::FilesAndPipes);
   if (text) return lock_from_json(*text, path);
   Error error = text.error();
-  if (error.code == Errc::NotFound) error.hint = message("write one: scankit env lock");
+  if (error.code == Errc::NotFound)
+    error.hint = path == kLockFile ? message("write one: scankit env lock")
+                                   : message("write one: scankit env lock --out {}", shell_quoted(path));
   return error;
 }
 
