@@ -73,16 +73,10 @@ Result<std::vector<Candidate>> at_path(const Host& host, const std::string& aske
   return all;
 }
 
-const std::string& candidate_version(const Candidate& candidate) {
-  return candidate.kind == Candidate::Kind::Nvrtc  ? candidate.nvrtc.version
-         : candidate.kind == Candidate::Kind::Nvcc ? candidate.nvcc.version
-                                                   : candidate.wheel->version;
-}
-
 // torch's own build of extensions has the same rule: the compiler's major version is that of
 // torch.version.cuda. True if the request names no release.
 bool is_of_cuda(const Candidate& candidate, const std::string& cuda) {
-  const auto wanted = Version::parse(cuda), has = Version::parse(candidate_version(candidate));
+  const auto wanted = Version::parse(cuda), has = Version::parse(candidate.release());
   return !wanted || (has && has->part(0) == wanted->part(0));
 }
 
@@ -363,9 +357,11 @@ Result<Toolchain> choose_toolchain(const Host& host, const Snapshot& snapshot,
   }
   if (second_best) return *second_best;
   if (to_fetch && any_here) return needs_download(*to_fetch, lacks);
-  if (!any_here && request.cuda.empty()) return no_toolchain(snapshot);
-  if (!any_here)
-    return Error{Errc::NotFound, no_toolchain(snapshot).message, how_to_bring_one(snapshot, request.cuda)};
+  if (!any_here) {
+    Error none = no_toolchain(snapshot);
+    if (!request.cuda.empty()) none.hint = how_to_bring_one(snapshot, request.cuda);
+    return none;
+  }
   return Error{last.code, message("no suitable compiler found: {}", lacks),
                last.hint.empty() ? how_to_bring_one(snapshot, request.cuda) : last.hint};
 }
