@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device can do at most, measured now: bytes copied, multiply-adds and exponentials a second."""
+"""What the device does a second, measured now: bytes copied, multiply-adds and exponentials. The exponentials of a CPU
+are those of torch.exp, which a kernel may exceed: a rate to compare with, no bound."""
 import ctypes
 import os
 import threading
