@@ -36,7 +36,11 @@ ends() {
   cat "$work/said.txt"
   [ "$status" -eq "$1" ] && grep -q -- "$2" "$work/said.txt"
 }
-nothing_left() { ! find "$1" -path '*scankit*' -not -type d | grep .; }
+# nothing_left DIRECTORY...: they are there, and have no file of ours.
+nothing_left() {
+  for directory; do test -d "$directory" || return 1; done
+  ! find "$@" -path '*scankit*' -not -type d | grep .
+}
 
 # The doctor must find the environment's interpreter by itself; without torch it has nothing to check there, status 4.
 works() { # WHAT ENV
@@ -82,15 +86,22 @@ check "uv tool install" env HOME="$work/home/uv" "$uv" tool install -q --no-inde
 check "uv tool install: it runs through the link" says "scankit $version" "$work/home/uv/.local/bin/scankit" --version
 check "uvx" says "scankit $version" "$tools/bin/uvx" -q --no-index --from "$wheel" scankit --version
 
-# pipx fetches a pip for its environments, so the index is not turned off; the wheel is the file.
-pipx() { env HOME="$work/home/pipx" PIPX_DEFAULT_PYTHON="$python" "$tools/bin/pipx" "$@"; }
+# pipx fetches a pip for its environments, so the index is not turned off; the wheel is the file. What the caller's PIPX_
+# variables name is the caller's.
+for variable in "${!PIPX_@}"; do unset "$variable"; done
+own=$work/home/pipx/.local
+pipx() {
+  env HOME="$work/home/pipx" PIPX_HOME="$own/pipx" PIPX_BIN_DIR="$own/bin" PIPX_MAN_DIR="$own/share/man" PIPX_DEFAULT_PYTHON="$python" \
+    "$tools/bin/pipx" "$@"
+}
 check "pipx run" says "scankit $version" pipx run --spec "$wheel" scankit --version
 check "pipx run: the doctor" ends 4 'nothing to check: PyTorch is not installed' pipx run --spec "$wheel" scankit doctor --no-import --python "$python"
 check "pipx install" pipx install "$wheel"
-check "pipx install: it runs through the link" says "scankit $version" "$work/home/pipx/.local/bin/scankit" --version
-check "pipx install: what fix installs lies there" test -n "$(find "$work/home/pipx" -path '*share/scankit/modules/selective_scan_cuda.abi3.so')"
+check "pipx install: it runs through the link" says "scankit $version" "$own/bin/scankit" --version
+check "pipx install: what fix installs lies there" test -n "$(find "$own/pipx/venvs" -path '*share/scankit/modules/selective_scan_cuda.abi3.so')"
 check "pipx uninstall" pipx uninstall scankit
-check "pipx uninstall: nothing is left" nothing_left "$work/home/pipx/.local/bin"
+check "pipx uninstall: nothing is left" nothing_left "$own/bin" "$own/share/man"
+check "pipx uninstall: its environment is gone" test -d "$own/pipx/venvs" -a ! -e "$own/pipx/venvs/scankit"
 [ "$count" -ge 1 ] || { echo "FAILED: no Python to install into" && exit 1; }
 [ "$failures" -eq 0 ] || { echo "$failures failed" && exit 1; }
 printf '%s, %s bytes: %d Pythons, by pip and by uv; pipx and uvx\n' "$(basename "$wheel")" "$(stat -c %s "$wheel")" "$count"
