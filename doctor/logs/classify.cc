@@ -123,9 +123,13 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("old_cuda_toolkit", "likely", message("this CUDA toolkit has no {} yet", header),
                      "nvcc -V", {"cuda_headers_missing"});
   else if (header == "torch/extension.h" || header == "torch/library.h" || header == "torch/all.h" ||
-           starts_with_any(header, {"torch/csrc/stable/", "torch/headeronly/", "torch/csrc/inductor/",
-                                    "c10/util/Float8", "c10/cuda/CUDAException.h", "ATen/cuda/CUDAGraphs",
-                                    "ATen/OpMathType.h", "ATen/Dispatch_v2.h", "c10/core/SymInt"}))
+           starts_with_any(
+               header,
+               {"torch/csrc/stable/", "torch/headeronly/", "torch/csrc/inductor/", "c10/util/Float8",
+                "c10/cuda/CUDAException.h", "ATen/cuda/CUDAGraphs", "ATen/OpMathType.h", "ATen/Dispatch_v2.h",
+                "ATen/ceil_div.h", "ATen/cuda/Atomic.cuh", "ATen/cuda/DeviceUtils.cuh",
+                "ATen/cuda/ScanUtils.cuh", "ATen/cuda/ThrustAllocator.h", "ATen/cuda/CachingHostAllocator.h",
+                "ATen/ops/", "ATen/TensorSubclassLikeUtils.h", "c10/core/SymInt"}))
     judged = verdict("torch_too_old_for_sources", "likely",
                      message("the installed torch does not have {} yet", header),
                      message("torch.__version__ of the Python that builds"));

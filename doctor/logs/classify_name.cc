@@ -84,6 +84,15 @@ bool is_called_by_a_package(const Surroundings& around) {
   return !around.building && around.caller.find("-packages/") != std::string::npos;
 }
 
+// The file of the program's own sources lies in the directory that should have the module: those are whole but for
+// what a compiler makes.
+bool is_next_to(const std::string& file, std::string name) {
+  name.resize(name.rfind('.'));
+  std::ranges::replace(name, '.', '/');
+  const std::string directory = file.substr(0, file.rfind('/'));
+  return file.find("-packages/") == std::string::npos && directory.ends_with('/' + name);
+}
+
 bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
 
 // Packages of Python itself, of which names were removed over the years: a package that still uses one is older
@@ -195,6 +204,12 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged = verdict("missing_python_dependency", "likely",
                      message("the Python package {} is not installed", name),
                      message("which Python ran: sys.executable"));
+  else if (is_next_to(around.caller, name))
+    judged =
+        verdict("module_not_built", "possible",
+                message("{} has no {} next to the file that imports it: most often a part that is compiled",
+                        top, name),
+                message("the setup.py of the project, and whether it was run"), {"package_releases_differ"});
   // Python found the package, or it would have named that: the part is of another release.
   else
     judged = verdict("package_releases_differ", "likely",
