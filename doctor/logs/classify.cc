@@ -105,6 +105,25 @@ bool is_of_the_sources(const std::string& header) {
                                   "ck/"});
 }
 
+// Headers that torch has had since some release: who misses them has an older one.
+bool is_of_a_newer_torch(const std::string& header) {
+  return header == "torch/extension.h" || header == "torch/library.h" || header == "torch/all.h" ||
+         starts_with_any(
+             header,
+             {"torch/csrc/stable/", "torch/headeronly/", "torch/csrc/inductor/", "c10/util/Float8",
+              "c10/cuda/CUDAException.h", "ATen/cuda/CUDAGraphs", "ATen/OpMathType.h", "ATen/Dispatch_v2.h",
+              "ATen/ceil_div.h", "ATen/cuda/Atomic.cuh", "ATen/cuda/DeviceUtils.cuh",
+              "ATen/cuda/ScanUtils.cuh", "ATen/cuda/ThrustAllocator.h", "ATen/cuda/CachingHostAllocator.h",
+              "ATen/ops/", "ATen/TensorSubclassLikeUtils.h", "c10/core/SymInt"});
+}
+
+bool is_of_the_toolkit(const std::string& header, const std::string& base) {
+  return starts_with_any(base, {"cuda", "cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn",
+                                "nvToolsExt", "nvrtc", "nvml", "nccl", "cooperative_groups", "vector_types",
+                                "driver_types", "cuComplex", "cupti", "host_defines"}) ||
+         starts_with_any(header, {"nv/", "thrust/", "cub/", "cuda/", "crt/", "nvtx3/"});
+}
+
 }  // namespace
 
 Judged judge_header(const Captures& captures) {
@@ -122,14 +141,7 @@ Judged judge_header(const Captures& captures) {
   else if (starts_with_any(base, {"cuda_fp8", "cuda_fp6", "cuda_fp4", "cuda_bf16", "cudaTypedefs"}))
     judged = verdict("old_cuda_toolkit", "likely", message("this CUDA toolkit has no {} yet", header),
                      "nvcc -V", {"cuda_headers_missing"});
-  else if (header == "torch/extension.h" || header == "torch/library.h" || header == "torch/all.h" ||
-           starts_with_any(
-               header,
-               {"torch/csrc/stable/", "torch/headeronly/", "torch/csrc/inductor/", "c10/util/Float8",
-                "c10/cuda/CUDAException.h", "ATen/cuda/CUDAGraphs", "ATen/OpMathType.h", "ATen/Dispatch_v2.h",
-                "ATen/ceil_div.h", "ATen/cuda/Atomic.cuh", "ATen/cuda/DeviceUtils.cuh",
-                "ATen/cuda/ScanUtils.cuh", "ATen/cuda/ThrustAllocator.h", "ATen/cuda/CachingHostAllocator.h",
-                "ATen/ops/", "ATen/TensorSubclassLikeUtils.h", "c10/core/SymInt"}))
+  else if (is_of_a_newer_torch(header))
     judged = verdict("torch_too_old_for_sources", "likely",
                      message("the installed torch does not have {} yet", header),
                      message("torch.__version__ of the Python that builds"));
@@ -158,10 +170,7 @@ Judged judge_header(const Captures& captures) {
     judged = verdict("sdist_missing_csrc", "likely",
                      message("{} belongs to the sources themselves and does not exist", header),
                      message("whether the checkout has its submodules, or the archive its csrc directory"));
-  else if (starts_with_any(base, {"cuda", "cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn",
-                                  "nvToolsExt", "nvrtc", "nvml", "nccl", "cooperative_groups", "vector_types",
-                                  "driver_types", "cuComplex", "cupti", "host_defines"}) ||
-           starts_with_any(header, {"nv/", "thrust/", "cub/", "cuda/", "crt/", "nvtx3/"}))
+  else if (is_of_the_toolkit(header, base))
     judged = verdict("cuda_headers_missing", "certain", message("the CUDA toolkit has no {}", header));
   else
     judged = verdict(

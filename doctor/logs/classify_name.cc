@@ -151,6 +151,25 @@ Judged judge_torch_module(const std::string& name, const Surroundings& around) {
                  message("the torch release that the program was written for"));
 }
 
+namespace {
+
+// The same question has two answers: a variant is of the project's own sources, and any other is a file that is missing.
+Judged judge_compiled_module(const std::string& name) {
+  if (name.starts_with("selective_scan_cuda_"))
+    return verdict("module_not_built", "likely",
+                   message("{} is a variant that the project builds from its own sources; mamba-ssm has no "
+                           "module of that name",
+                           name),
+                   message("which selective_scan_cuda* files are installed"),
+                   {"variant_name_mismatch", "project_module_missing"});
+  return verdict("module_not_built", "likely",
+                 message("this Python has no file of the compiled module {}", name),
+                 message("the files of that name on sys.path, and their .cpython-3XY tags"),
+                 {"python_abi_tag_mismatch", "variant_name_mismatch"});
+}
+
+}  // namespace
+
 // Decides by the name of a module that Python did not find (ModuleNotFoundError).
 Judged judge_module(const Captures& captures, const Surroundings& around) {
   const std::string name = captures.contains("name") ? capture(captures, "name") : capture(captures, "name2");
@@ -169,18 +188,8 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged = verdict("silent_none_causal_conv1d", "likely",
                      message("this causal-conv1d is older than the mamba-ssm that calls it"),
                      message("the releases of both packages"));
-  else if (name.starts_with("selective_scan_cuda_"))
-    judged = verdict("module_not_built", "likely",
-                     message("{} is a variant that the project builds from its own sources; mamba-ssm has no "
-                             "module of that name",
-                             name),
-                     message("which selective_scan_cuda* files are installed"),
-                     {"variant_name_mismatch", "project_module_missing"});
-  else if (looks_compiled(name) || is_private_module(name))
-    judged = verdict("module_not_built", "likely",
-                     message("this Python has no file of the compiled module {}", name),
-                     message("the files of that name on sys.path, and their .cpython-3XY tags"),
-                     {"python_abi_tag_mismatch", "variant_name_mismatch"});
+  else if (name.starts_with("selective_scan_cuda_") || looks_compiled(name) || is_private_module(name))
+    judged = judge_compiled_module(name);
   else if (is_of_a_program(top))
     judged = verdict("", "certain",
                      message("the program does not find its own {}: it was started in another directory, or "
