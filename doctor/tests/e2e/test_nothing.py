@@ -106,7 +106,7 @@ def test_conda_prefix_without_python(scankit, work):
     ends(scankit("doctor", "--no-import", variables={"CONDA_PREFIX": work / "conda"}), 1, "it is a directory without "
                                                                                           "bin/python")
     # conda believes its record of a Python; micromamba asks the pip of the environment first (tried with 24.7 and 2.8).
-    for name, advice in (("micromamba", "micromamba installs nothing into one without a Python"),
+    for name, advice in (("micromamba", "micromamba cannot install into an environment without Python"),
                          ("conda", f"conda install -p {work}/conda --force-reinstall python")):
         program = work / "bin" / name
         program.parent.mkdir(exist_ok=True)
