@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "builder/installer/installer.h"
 #include "doctor/base/result.h"
 #include "doctor/cli/reports.h"
 #include "envspec/check/check.h"
@@ -62,6 +63,7 @@ int run_env_schema();
 
 struct EnvLockOptions {
   SubjectOptions subject;
+  installer::Installer made_by;  // asked where neither the environment nor the machine has one
   std::string spec;              // "": ./scankit.yaml where it is there
   std::string out;               // "": ./scankit.lock; "-": standard output
   std::string cache_dir;         // of hashes

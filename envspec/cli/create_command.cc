@@ -95,11 +95,12 @@ Result<CreateRequest> create_request(const EnvCreateOptions& options) {
   request.offline = options.offline;
   request.cache_dir = options.cache_dir;
   request.index_deadline = std::chrono::seconds(options.node_deadline);
-  request.make_lock = [options, request](const Subject& made) {
+  request.make_lock = [options, request](const Subject& made, const installer::Installer& made_by) {
     EnvLockOptions lock;
     lock.spec = request.spec_file;
     lock.cache_dir = options.cache_dir;
     lock.node_deadline = options.node_deadline;
+    lock.made_by = made_by;
     return lock_environment(lock, made, "-");
   };
   return request;

@@ -94,6 +94,9 @@ Result<EnvironmentLock> lock_environment(const EnvLockOptions& options, const Su
   const auto older = out == "-" ? std::nullopt : older_lock(out);
   ResolveRequest request;
   if (subject.host->is_live()) choose_installers(*subject.host, subject.snapshot, request);
+  if (request.installer.kind == installer::Installer::Kind::None &&
+      options.made_by.kind != installer::Installer::Kind::None)
+    request.installer = options.made_by;
   request.older = older ? &*older : nullptr;
   request.offline = options.offline;
   request.node_deadline = std::chrono::seconds(options.node_deadline);

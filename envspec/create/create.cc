@@ -73,6 +73,16 @@ Result<void> write_new_file(const std::string& path, const std::string& text) {
 }
 
 // One creation, from the plan to the result.
+// What of a new lock cannot be made again. conda's packages are on conda's list.
+std::optional<Message> lacking_files(const EnvironmentLock& lock) {
+  const auto lacks = [](const LockedDistribution& one) { return !one.artifact && one.source != "conda"; };
+  const auto count = std::ranges::count_if(lock.distributions, lacks);
+  if (count == 0) return std::nullopt;
+  const auto first = std::ranges::find_if(lock.distributions, lacks);
+  return message("the lock names no file for {} of its {} packages, and cannot make them again: {}=={}: {}",
+                 count, lock.distributions.size(), first->name, first->version, first->why_no_artifact);
+}
+
 class Creation {
  public:
   Creation(const CreateRequest& request, CreatePlan plan, const Aside& aside)
@@ -182,6 +192,7 @@ class Creation {
                      wish.requirements.empty() ? say("nothing") : join(wish.requirements)));
     if (!wish.requirements.empty()) SCANKIT_CHECK(install_resolved(install, wish.requirements));
     SCANKIT_TRY(build_notes_, install_against_torch(install, wish));
+    SCANKIT_TRY(made_by_, installer_for(install));
     return install_own_modules(*plan_.spec, aside_.environment(), request_.folder, request_.cache_dir);
   }
 
@@ -216,7 +227,8 @@ class Creation {
     if (plan_.spec) {
       SCANKIT_TRY(ProofStep met, check_against_spec(*plan_.spec, made));
       proof_.push_back(std::move(met));
-      SCANKIT_TRY(plan_.lock, request_.make_lock(made));
+      SCANKIT_TRY(plan_.lock, request_.make_lock(made, made_by_));
+      if (auto note = lacking_files(plan_.lock)) build_notes_.push_back(*std::move(note));
     }
     lock_hash_ = hash_of(plan_.lock);
     SCANKIT_TRY(const auto steps,
@@ -287,6 +299,7 @@ class Creation {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::vector<ProofStep> proof_;
   std::vector<Message> build_notes_;
+  installer::Installer made_by_;  // of a spec
   std::string lock_hash_;  // of the lock as it was read: what is built again takes the place of its libraries
   CreateResult result_;
 };

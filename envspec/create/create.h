@@ -305,8 +305,9 @@ struct CreateRequest {
   std::string offline;    // a directory with all wheels; "": the index is asked
   std::string cache_dir;  // of hashes
   std::chrono::seconds index_deadline{120};
-  // For a spec: the lock of what the resolver chose, and where it is written.
-  std::function<Result<EnvironmentLock>(const Subject&)> make_lock;
+  // For a spec: the lock of what the resolver chose. `made_by`: the uv or pip that installed it, which may be the only one
+  // here, as ensurepip's is.
+  std::function<Result<EnvironmentLock>(const Subject&, const installer::Installer& made_by)> make_lock;
 };
 struct CreateResult {
   std::string folder;  // absolute

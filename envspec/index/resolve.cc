@@ -111,9 +111,9 @@ class Resolver {
   IndexReply ask(const std::vector<LockedDistribution*>& open) {
     std::vector<IndexQuestion> questions;
     for (const LockedDistribution* one : open) questions.push_back({one->name, one->version});
-    if (open.empty() || request_.offline || request_.installer.kind == installer::Installer::Kind::None ||
-        request_.installer.kind == installer::Installer::Kind::Conda)
+    if (open.empty() || request_.offline || request_.installer.kind == installer::Installer::Kind::Conda)
       return {};
+    if (request_.installer.kind == installer::Installer::Kind::None) return nobody_to_ask();
     IndexReply reply = ask_index_of(request_.installer, questions, request_.node_deadline);
     if (!request_.second || reply.refused.empty()) return reply;
     find_addresses(questions, reply);
@@ -128,6 +128,15 @@ class Resolver {
     reply.offered.merge(more.offered);
     reply.sources.merge(more.sources);
     if (!more.offered.empty() || !more.sources.empty()) reply.notes = more.notes;
+    return reply;
+  }
+
+  // Nothing to say where the environment is not of this machine: then no installer was looked for.
+  IndexReply nobody_to_ask() const {
+    IndexReply reply;
+    if (!request_.installer.why.empty())
+      reply.notes = {
+          say("no index was queried: {} ({})", request_.installer.why, request_.installer.instead)};
     return reply;
   }
 

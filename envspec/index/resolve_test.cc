@@ -74,5 +74,17 @@ TEST_F(TimeOfTheIndex, DoesNotCountWhatIsPackedBefore) {
   EXPECT_TRUE(host.exists(at("second.asked"))) << "the time was over before anything was asked";
 }
 
+// A lock without hashes is no accident that nobody explains.
+TEST_F(TimeOfTheIndex, SaysWhyNobodyWasAsked) {
+  const auto notes_of = [&](const installer::Installer& nobody) {
+    EnvironmentLock lock;
+    lock.distributions = {{.name = "asked", .version = "1.0", .source = "index"}};
+    return resolve_artifacts(SlowDisk("none"), snapshot_, {.installer = nobody}, lock);
+  };
+  EXPECT_EQ(notes_of({.why = "no pip was found", .instead = "put uv on PATH"}),
+            std::vector<std::string>{"no index was queried: no pip was found (put uv on PATH)"});
+  EXPECT_EQ(notes_of({}), std::vector<std::string>{});
+}
+
 }  // namespace
 }  // namespace scankit::envspec

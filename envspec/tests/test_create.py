@@ -224,6 +224,22 @@ def test_interrupted(create):
         assert not left_behind(), left_behind()
 
 
+def test_from_spec_by_the_pip_of_ensurepip(create):
+    """Debian's python3-venv has a pip, and nothing else here has: the lock has the files all the same, and makes another one."""
+    need_root("mounting an empty directory over the pip of this Python")
+    shutil.copy(create.project.index.beta, create.project.index.served)
+    create.project.index.stop()
+    create.project.index.serve()
+    Path("scankit.yaml").write_text('schema: 1\npython: {version: "3.*"}\nextensions:\n  beta._c:\n    distribution: beta\n    version: "2.*"\n')
+    Path("scankit.lock").unlink(missing_ok=True)
+    without_pip = ["unshare", "-m", "bash", "-euc", 'mount -t tmpfs none /usr/lib/python3/dist-packages; exec "$@"', "-"]
+    words = ("--python", "/usr/bin/python3")
+    create("new", "--spec", "scankit.yaml", *words, uv=False, before=without_pip).ends(0, "lock: ./scankit.lock")
+    assert not os.path.exists("new/bin/pip")
+    create("new-two", "--lock", "scankit.lock", *words, uv=False, before=without_pip).ends(0)
+    assert record_of("new")["content"] == record_of("new-two")["content"]
+
+
 def test_from_spec(create):
     """The resolver chooses within the ranges, and the lock is written next to the spec."""
     index = create.project.index
