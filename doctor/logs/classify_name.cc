@@ -153,7 +153,7 @@ Judged judge_torch_module(const std::string& name, const Surroundings& around) {
 
 namespace {
 
-// The same question has two answers: a variant is of the project's own sources, and any other is a file that is missing.
+// A variant of selective_scan_cuda is built from the sources of its project; of any other module a file is missing.
 Judged judge_compiled_module(const std::string& name) {
   if (name.starts_with("selective_scan_cuda_"))
     return verdict("module_not_built", "likely",

@@ -42,8 +42,7 @@ std::string unchanged_line(const EnvSyncOptions& options, const SyncResult& sync
                      "(--dry-run runs no other check)",
                      synced.environment)
                : say("nothing to change in {}: its packages have the locked versions, and these were built "
-                     "from "
-                     "their locked archives: {} (--dry-run runs no other check)",
+                     "from their locked archives: {} (--dry-run runs no other check)",
                      synced.environment, join(lines_of_builds(synced.kept)));
   if (status_of(synced.record.proof) == kExitClean)
     return say("{} matches the lock already, and nothing was changed", synced.environment);

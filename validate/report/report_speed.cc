@@ -25,7 +25,7 @@ std::string speed_format(const char* pattern, Args... args) {
 std::string limits_text(const Validation& v) {
   std::string text;
   for (const auto& [device, limits] : v.limits)
-    text += say("{} as measured now: {:.1f} GB/s copied, {:.2f} TFLOP/s, {:.1f} G exponentials/s", device,
+    text += say("{}, measured now: {:.1f} GB/s copied, {:.2f} TFLOP/s, {:.1f} G exponentials/s", device,
                 limits.copy * 1e-9, 2 * limits.fma * 1e-12, limits.exp * 1e-9) +
             "\n";
   return text;
