@@ -6,6 +6,7 @@
 #include "builder/installer/installer.h"
 #include "doctor/base/say.h"
 #include "doctor/base/text.h"
+#include "doctor/base/version.h"
 #include "doctor/checks/gpu_queries.h"
 #include "doctor/knowledge/cuda_support.h"
 #include "doctor/knowledge/known_packages.h"
@@ -354,6 +355,23 @@ std::vector<TorchCandidate> candidates_of(const SuggestRequest& request, const s
   return candidates;
 }
 
+namespace {
+
+// "transformers<5" and "<4.56" together. The lower of two upper limits says both.
+std::string narrowed(const std::string& requirement, const std::string& specifier) {
+  const std::string has = requirement.substr(installer::required_name(requirement).size());
+  const auto limit = [](const std::string& one) {
+    return one.starts_with('<') && one.find_first_of(",=") == std::string::npos
+               ? Version::parse(one.substr(1))
+               : std::nullopt;
+  };
+  const auto a = limit(has), b = limit(specifier);
+  if (!a || !b) return has == specifier ? requirement : requirement + "," + specifier;
+  return installer::required_name(requirement) + (*b < *a ? specifier : has);
+}
+
+}  // namespace
+
 std::vector<std::string> needed_beside(const SuggestedSet& set) {
   std::vector<std::string> all;
   if (!set.numpy.empty()) all.push_back(set.numpy);
@@ -362,8 +380,8 @@ std::vector<std::string> needed_beside(const SuggestedSet& set) {
     const auto same = std::ranges::find(all, name, installer::required_name);
     if (same == all.end())
       all.push_back(requirement);
-    else if (*same != requirement)
-      *same += "," + requirement.substr(name.size());
+    else
+      *same = narrowed(*same, requirement.substr(name.size()));
   };
   for (const PackagePlan& plan : set.packages) {
     if (plan.row == nullptr) continue;

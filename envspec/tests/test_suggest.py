@@ -40,10 +40,10 @@ def test_described(suggest):
 
 
 def test_what_no_metadata_states(suggest):
-    """torch 2.1 needs NumPy 1, mamba-ssm 2.2 and torch 2.1 a transformers before 5: both are said where torch is installed."""
+    """torch 2.1 needs NumPy 1 and a transformers before 4.56, mamba-ssm 2.2 one before 5: said once, where torch is installed."""
     result = suggest("--gpu", "sm_80", "--driver", "535.54.03", "--glibc", "2.31", "--python", "3.10", "--index-only", "--installer", "pip",
                      "torch==2.1.*").ends(0)
-    result.has_line(r"    .venv/bin/python -m pip install torch==2\.1\.2 'numpy<2' 'transformers<5'$")
+    result.has_line(r"    .venv/bin/python -m pip install torch==2\.1\.2 'numpy<2' 'transformers<4\.56'$")
 
 
 def test_json(suggest):
@@ -143,7 +143,9 @@ def test_no_python_here(suggest, work):
 def test_unknown_package(suggest):
     result = suggest(*HOPPER, "mamba-ssm", "einops>=0.8", "--json", "--installer", "pip").ends(0)
     assert [one["how"] for one in best(result)["packages"]] == ["wheel", "index"]
-    assert ".venv/bin/python -m pip install torch==2.10.0 'einops>=0.8'" in best(result)["commands"]
+    commands = best(result)["commands"]
+    assert ".venv/bin/python -m pip install torch==2.10.0" in commands
+    assert ".venv/bin/python -m pip install --no-build-isolation 'einops>=0.8' torch==2.10.0" in commands, "torch may move, or be hidden from setup.py"
 
 
 def test_directory(suggest):
