@@ -27,6 +27,55 @@ std::string export_line(const std::string& name, const std::string& value) {
   return join({"export", name + "=" + shell_quoted(value)}, " ");
 }
 
+namespace {
+
+// Options of `pip install` and `uv pip install` that say where to and from what index, and hold for whatever is
+// installed: those with a value, and those without.
+constexpr std::array<std::string_view, 18> kPlaceOptions{"--python",
+                                                         "-p",
+                                                         "--index-url",
+                                                         "-i",
+                                                         "--extra-index-url",
+                                                         "--index",
+                                                         "--default-index",
+                                                         "-f",
+                                                         "--cert",
+                                                         "--find-links",
+                                                         "--proxy",
+                                                         "--trusted-host",
+                                                         "--client-cert",
+                                                         "--allow-insecure-host",
+                                                         "--index-strategy",
+                                                         "--keyring-provider",
+                                                         "--cache-dir",
+                                                         "--config-file"};
+constexpr std::array<std::string_view, 7> kPlaceFlags{"--user",     "--system",  "--break-system-packages",
+                                                      "--no-index", "--offline", "--native-tls",
+                                                      "--no-config"};
+
+// Which of the words after `install` those are, with their values: "--python=P", "--python P", and "-fDIR".
+std::vector<std::string> place_options(std::vector<std::string>::const_iterator word,
+                                       std::vector<std::string>::const_iterator end) {
+  const auto takes_value = [](std::string_view option) {
+    return std::ranges::count(kPlaceOptions, option) > 0;
+  };
+  std::vector<std::string> kept;
+  for (; word != end; ++word) {
+    const bool short_with_value =
+        word->size() > 2 && !word->starts_with("--") && takes_value(word->substr(0, 2));
+    const auto equals = word->find('=');
+    const bool long_with_value = equals != std::string::npos && takes_value(word->substr(0, equals));
+    if (short_with_value || long_with_value || std::ranges::count(kPlaceFlags, *word) > 0)
+      kept.push_back(*word);
+    if (!takes_value(*word) || word + 1 == end) continue;
+    kept.push_back(*word);
+    kept.push_back(*++word);
+  }
+  return kept;
+}
+
+}  // namespace
+
 std::string without_isolation(const std::vector<std::string>& words) {
   const auto install = std::ranges::find(words, "install");
   const bool by_pip =
@@ -37,6 +86,8 @@ std::string without_isolation(const std::vector<std::string>& words) {
   if (!by_pip || install == words.end()) return "";
   if (std::ranges::find(words, "--no-build-isolation") != words.end()) return "";
   std::vector<std::string> tools(words.begin(), install + 1), again = tools;
+  const std::vector<std::string> place = place_options(install + 1, words.end());
+  tools.insert(tools.end(), place.begin(), place.end());
   tools.insert(tools.end(), {"setuptools", "wheel", "packaging", "ninja"});
   again.emplace_back("--no-build-isolation");
   again.insert(again.end(), install + 1, words.end());

@@ -18,7 +18,8 @@ Fix shell_advice(const Message& words, const std::string& command);
 std::string export_line(const std::string& name, const std::string& value);
 
 // The user's own `pip install ...` or `uv pip install ...` once more with --no-build-isolation, after what most
-// builds of extensions need and nobody installs for them then. "" for any other command and where it has the option.
+// builds of extensions need and nobody installs for them then, into the same place and from the same index. "" for
+// any other command and where it has the option.
 std::string without_isolation(const std::vector<std::string>& words);
 
 // A sed command that replaces `pattern` (a basic regular expression) on the line of the fact, or in the

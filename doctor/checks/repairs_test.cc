@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Over all cases: whoever is told of a fault is told what to do.
+#include "doctor/checks/repairs.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -128,6 +130,21 @@ TEST(Repairs, OfWhatCondaInstalledAreNotPips) {
   const auto unfit = commands_where_conda_installed_it("torch_symbols_resolve.dated");
   ASSERT_EQ(unfit.size(), 1u);
   EXPECT_TRUE(unfit[0].starts_with("scankit ")) << unfit[0];
+}
+
+// What the build needs must come into the same environment, from the same index, as what is built.
+TEST(Repairs, BuildWithoutIsolationWhereTheUserBuilt) {
+  EXPECT_EQ(without_isolation({"uv", "pip", "install", "--python", ".venv", "-U",
+                               "--index-url=https://INDEX/", "mamba-ssm"}),
+            "uv pip install --python .venv --index-url=https://INDEX/ setuptools wheel packaging ninja && "
+            "uv pip install --no-build-isolation --python .venv -U --index-url=https://INDEX/ mamba-ssm");
+  EXPECT_EQ(
+      without_isolation({"python3", "-m", "pip", "install", "--user", "-f", "wheels here", "-iX", "-e", "."}),
+      "python3 -m pip install --user -f 'wheels here' -iX setuptools wheel packaging ninja && "
+      "python3 -m pip install --no-build-isolation --user -f 'wheels here' -iX -e .");
+  EXPECT_EQ(without_isolation({"pip", "install", "x", "-i"}),
+            "pip install setuptools wheel packaging ninja && pip install --no-build-isolation x -i");
+  EXPECT_EQ(without_isolation({"pipx", "install", "x"}), "");
 }
 
 // What the catalogue says of the files, a check does; a drift from a spec or a lock is what `env check`
