@@ -24,6 +24,7 @@ namespace {
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
+#define SCANKIT_AVX512
 // AVX-512 has 32 registers, so that more states fit than with AVX2.
 inline constexpr int kLanes = 16;
 inline constexpr int kForwardStates = 8;   // states in registers at once
@@ -41,15 +42,6 @@ inline Vec round_to_int(Vec x) {
 }
 // p * 2^n for a whole n of any size.
 inline Vec scale(Vec p, Vec n) { return (Vec)_mm512_scalef_ps((__m512)p, (__m512)n); }
-
-// x = n + f with n whole and |f| <= 1/2. An infinite x gives f = 0 and scale() does the rest: no clamps.
-struct Split {
-  Vec n, f;
-};
-inline Split split(Vec x) {
-  return {round_to_int(x), (Vec)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-}
-inline Vec scale_split(Vec p, Vec n) { return scale(p, n); }
 
 inline Vec load_elements(const Half* from) {
   return (Vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)from));
@@ -191,7 +183,7 @@ inline Vec scale_split(Vec p, IntVec n) { return (Vec)((IntVec)p + (n << 23)); }
 
 #endif
 
-#ifdef __AVX512F__
+#ifdef SCANKIT_AVX512
 // gcc makes an addition of 0 and a shuffle of the other, where a load can repeat what it reads.
 inline Vec splat(float x) { return (Vec)_mm512_set1_ps(x); }
 #else
@@ -233,7 +225,7 @@ inline Vec exp2_fraction(Vec f) {
   return fma(p, f, splat(1.0f));
 }
 
-#ifdef __AVX512F__
+#ifdef SCANKIT_AVX512
 // By sixteenths, x = n + f with |f| <= 1/32: 2^n's fraction from a table, with what its rounding to fp32 lost, and a
 // polynomial of degree 3 that has an error of 1.7e-9. Four multiplications in place of six; the rest goes to other
 // pipes than theirs. Exactly 1 at 0, and the error in proportion to f near it, as above.
