@@ -102,7 +102,25 @@ bool is_of_the_sources(const std::string& header) {
                                   "nvbench/",
                                   "cccl/",
                                   "composable_kernel",
-                                  "ck/"});
+                                  "ck/",
+                                  "dlpack/",
+                                  "dmlc/",
+                                  "gtest/",
+                                  "gmock/",
+                                  "catch2/"});
+}
+
+// Of an operating system, a processor or a maker of GPUs that this machine is not of, or of numpy, which says itself
+// where its headers are: that the compiler does not find it is no sign of a package that the system lacks.
+bool is_of_another_platform(const std::string& header) {
+  return starts_with_any(
+      header,
+      {"hip/",        "rocblas",   "hipblas",     "hipsparse",   "miopen/",     "rccl",
+       "rocm",        "acl/",      "musa",        "cnrt.h",      "cnnl",        "sycl/",
+       "CL/sycl",     "Metal/",    "Accelerate/", "windows.h",   "Windows.h",   "winsock",
+       "io.h",        "direct.h",  "tchar.h",     "immintrin.h", "x86intrin.h", "arm_",
+       "Foundation/", "xmmintrin", "emmintrin",   "nmmintrin",   "smmintrin",   "TargetConditionals.h",
+       "numpy/"});
 }
 
 // Headers that torch has had since some release: who misses them has an older one.
@@ -118,9 +136,17 @@ bool is_of_a_newer_torch(const std::string& header) {
 }
 
 bool is_of_the_toolkit(const std::string& header, const std::string& base) {
-  return starts_with_any(base, {"cuda", "cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn",
-                                "nvToolsExt", "nvrtc", "nvml", "nccl", "cooperative_groups", "vector_types",
-                                "driver_types", "cuComplex", "cupti", "host_defines"}) ||
+  return starts_with_any(base, {"cuda",           "cublas",        "cusparse",
+                                "cusolver",       "cufft",         "curand",
+                                "cudnn",          "nvToolsExt",    "nvrtc",
+                                "nvml",           "nccl",          "cooperative_groups",
+                                "vector_types",   "driver_types",  "cuComplex",
+                                "cupti",          "host_defines",  "device_launch_parameters",
+                                "nvjpeg",         "npp",           "cufile",
+                                "cutensor",       "nvshmem",       "nvPTXCompiler",
+                                "nvJitLink",      "nvblas",        "math_constants",
+                                "math_functions", "builtin_types", "library_types",
+                                "surface_types"}) ||
          starts_with_any(header, {"nv/", "thrust/", "cub/", "cuda/", "crt/", "nvtx3/"});
 }
 
@@ -172,6 +198,13 @@ Judged judge_header(const Captures& captures) {
                      message("whether the checkout has its submodules, or the archive its csrc directory"));
   else if (is_of_the_toolkit(header, base))
     judged = verdict("cuda_headers_missing", "certain", message("the CUDA toolkit has no {}", header));
+  else if (is_of_another_platform(header))
+    judged =
+        verdict("", "likely",
+                message("{} belongs to another platform than this one, or to a package that the build was "
+                        "not told of",
+                        header),
+                message("the platform that the sources are written for"));
   else
     judged = verdict(
         "system_headers_missing", "possible",
