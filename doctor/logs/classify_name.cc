@@ -106,6 +106,15 @@ bool is_of_python(std::string_view top) {
   return std::ranges::find(kNames, top) != kNames.end();
 }
 
+// A namespace of several distributions (PEP 420): Python finds its directory with any of them, and the part that it
+// does not find is the one that is not installed.
+bool is_in_a_namespace(std::string_view top, std::string_view name) {
+  constexpr std::array kNames{"google", "ruamel",       "azure",  "nvidia",        "backports",
+                              "zope",   "mpl_toolkits", "jaraco", "sphinxcontrib", "opentelemetry"};
+  if (name.starts_with("google.cloud.")) return true;
+  return std::ranges::find(kNames, top) != kNames.end() && std::ranges::count(name, '.') == 1;
+}
+
 // What Python has on Unix only.
 bool is_of_unix(std::string_view module, std::string_view name) {
   if (name.empty())
@@ -209,7 +218,7 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                      message("the release of that package, and python --version"));
   // A top-level name that nothing above knows is a package that is missing; a dotted one is a part that an
   // installed package does not have.
-  else if (top == name)
+  else if (top == name || is_in_a_namespace(top, name))
     judged = verdict("missing_python_dependency", "likely",
                      message("the Python package {} is not installed", name),
                      message("which Python ran: sys.executable"));
