@@ -81,7 +81,7 @@ bool is_of_the_system(const std::string& header) {
 
 // Of the sources themselves, or of what they bring along: a submodule, or a directory that their archive lacks.
 bool is_of_the_sources(const std::string& header) {
-  return ends_with_any(header, {".cpp", ".cu", ".cc", ".cuh", ".inl"}) ||
+  return ends_with_any(header, {".cpp", ".cu", ".cc", ".cxx", ".c", ".cuh", ".inl"}) ||
          header.find("csrc/") != std::string::npos ||
          starts_with_any(header, {"cutlass",
                                   "cute/",

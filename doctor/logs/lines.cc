@@ -152,7 +152,8 @@ constexpr const char* kBuild =
 // (the frame of its box).
 constexpr const char* kPrefix =
     "(?:#\\d{1,4} +(?:\\d+\\.\\d+ )?"
-    "|\\[?\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?(?:Z|[+-]\\d\\d:?\\d\\d)?\\]?[ ,:|-]+"
+    "|\\[?\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?(?:Z|[+-]\\d\\d:?\\d\\d)?\\]?"
+    "(?: +- +|[ ,:|]+)"
     "|\\[?\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?\\]?[ |]+"
     "|(?:INFO|WARNING|ERROR|CRITICAL)\\s+(?:\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d |\\| +\\S+ - "
     ")(?:\\[[\\w./-]+:\\d+\\] ?)?"

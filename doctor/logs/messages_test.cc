@@ -12,7 +12,7 @@
 namespace scankit::logs {
 namespace {
 
-constexpr std::size_t kLeast = 720, kLeastHealthy = 200;
+constexpr std::size_t kLeast = 1880, kLeastHealthy = 670;
 
 std::string cause_of(const std::string& message) {
   const Log log = explain_text(message);
