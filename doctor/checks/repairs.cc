@@ -29,45 +29,31 @@ std::string export_line(const std::string& name, const std::string& value) {
 
 namespace {
 
-// Options of `pip install` and `uv pip install` that say where to and from what index, and hold for whatever is
-// installed: those with a value, and those without.
-constexpr std::array<std::string_view, 18> kPlaceOptions{"--python",
-                                                         "-p",
-                                                         "--index-url",
-                                                         "-i",
-                                                         "--extra-index-url",
-                                                         "--index",
-                                                         "--default-index",
-                                                         "-f",
-                                                         "--cert",
-                                                         "--find-links",
-                                                         "--proxy",
-                                                         "--trusted-host",
-                                                         "--client-cert",
-                                                         "--allow-insecure-host",
-                                                         "--index-strategy",
-                                                         "--keyring-provider",
-                                                         "--cache-dir",
-                                                         "--config-file"};
-constexpr std::array<std::string_view, 7> kPlaceFlags{"--user",     "--system",  "--break-system-packages",
-                                                      "--no-index", "--offline", "--native-tls",
-                                                      "--no-config"};
+// Options of `pip install` and `uv pip install` that say where to, from what index and within what limits, and hold
+// for whatever is installed: those with a value, and those without. Each stands between blanks.
+constexpr std::string_view kPlaceOptions =
+    " --python -p --index-url -i --extra-index-url --index --default-index --index-strategy --find-links -f"
+    " --constraint --constraints -c --trusted-host --allow-insecure-host --proxy --cert --client-cert"
+    " --keyring-provider --cache-dir --config-file ";
+constexpr std::string_view kPlaceFlags =
+    " --user --system --break-system-packages --no-index --offline --native-tls --no-config ";
+
+bool is_one_of(std::string_view options, const std::string& word) {
+  return options.find(" " + word + " ") != std::string_view::npos;
+}
 
 // Which of the words after `install` those are, with their values: "--python=P", "--python P", and "-fDIR".
 std::vector<std::string> place_options(std::vector<std::string>::const_iterator word,
                                        std::vector<std::string>::const_iterator end) {
-  const auto takes_value = [](std::string_view option) {
-    return std::ranges::count(kPlaceOptions, option) > 0;
-  };
   std::vector<std::string> kept;
   for (; word != end; ++word) {
     const bool short_with_value =
-        word->size() > 2 && !word->starts_with("--") && takes_value(word->substr(0, 2));
+        word->size() > 2 && !word->starts_with("--") && is_one_of(kPlaceOptions, word->substr(0, 2));
     const auto equals = word->find('=');
-    const bool long_with_value = equals != std::string::npos && takes_value(word->substr(0, equals));
-    if (short_with_value || long_with_value || std::ranges::count(kPlaceFlags, *word) > 0)
-      kept.push_back(*word);
-    if (!takes_value(*word) || word + 1 == end) continue;
+    const bool long_with_value =
+        equals != std::string::npos && is_one_of(kPlaceOptions, word->substr(0, equals));
+    if (short_with_value || long_with_value || is_one_of(kPlaceFlags, *word)) kept.push_back(*word);
+    if (!is_one_of(kPlaceOptions, *word) || word + 1 == end) continue;
     kept.push_back(*word);
     kept.push_back(*++word);
   }

@@ -142,6 +142,10 @@ TEST(Repairs, BuildWithoutIsolationWhereTheUserBuilt) {
       without_isolation({"python3", "-m", "pip", "install", "--user", "-f", "wheels here", "-iX", "-e", "."}),
       "python3 -m pip install --user -f 'wheels here' -iX setuptools wheel packaging ninja && "
       "python3 -m pip install --no-build-isolation --user -f 'wheels here' -iX -e .");
+  EXPECT_EQ(without_isolation({"pip", "install", "-c", "limits.txt", "x"}),
+            "pip install -c limits.txt setuptools wheel packaging ninja && "
+            "pip install --no-build-isolation -c limits.txt x")
+      << "a limit of setuptools holds for setuptools";
   EXPECT_EQ(without_isolation({"pip", "install", "x", "-i"}),
             "pip install setuptools wheel packaging ninja && pip install --no-build-isolation x -i");
   EXPECT_EQ(without_isolation({"pipx", "install", "x"}), "");
