@@ -72,7 +72,6 @@ Result<void> write_new_file(const std::string& path, const std::string& text) {
   return Error{Errc::Io, message("cannot create {}: {}", path, std::strerror(errno)), ""};
 }
 
-// One creation, from the plan to the result.
 // What of a new lock cannot be made again. conda's packages are on conda's list.
 std::optional<Message> lacking_files(const EnvironmentLock& lock) {
   const auto lacks = [](const LockedDistribution& one) { return !one.artifact && one.source != "conda"; };
@@ -83,6 +82,7 @@ std::optional<Message> lacking_files(const EnvironmentLock& lock) {
                  count, lock.distributions.size(), first->name, first->version, first->why_no_artifact);
 }
 
+// One creation, from the plan to the result.
 class Creation {
  public:
   Creation(const CreateRequest& request, CreatePlan plan, const Aside& aside)
