@@ -3,6 +3,7 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/gpu_queries.h"
+#include "doctor/checks/repairs.h"
 #include "doctor/knowledge/cuda_support.h"
 
 namespace scankit::checks {
@@ -42,13 +43,8 @@ std::vector<Fix> fixes_for_driver(const Snapshot& snapshot, const Version& minim
   const Driver& driver = snapshot.driver.value;
   std::vector<Fix> fixes = {
       Advice{message("update the NVIDIA driver to {} or newer", driver_version_text(minimum))}};
-  if (const auto compat = Version::parse(driver.compat_version); compat && *compat >= minimum) {
-    const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
-    const std::string folder = path_dirname(driver.compat);
-    fixes.push_back(SetEnvironment{"LD_LIBRARY_PATH", set == snapshot.environment.end() || set->second.empty()
-                                                          ? folder
-                                                          : folder + ":" + set->second});
-  }
+  if (const auto compat = Version::parse(driver.compat_version); compat && *compat >= minimum)
+    fixes.push_back(first_on_library_path(snapshot, path_dirname(driver.compat)));
   if (const auto cuda = supported_cuda(snapshot)) fixes.push_back(Advice{without_root(snapshot, cuda->cuda)});
   return fixes;
 }

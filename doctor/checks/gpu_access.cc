@@ -216,4 +216,55 @@ extern const Check kLibcudaUsable{.id = "libcuda-usable",
                                   .not_applicable = libcuda_not_applicable,
                                   .run = libcuda_usable};
 
+namespace {
+
+bool is_set(const Gpu& gpu, const char* detail) {
+  const auto found = gpu.details.find(detail);
+  return found != gpu.details.end() && found->second == 1;
+}
+
+// GPUs before Ampere, and those without ECC, have no spare rows to tell of.
+bool tells_of_rows(const SeenGpu& gpu) { return gpu.gpu->details.contains("remapping_failed"); }
+
+Message gpus_sound_not_applicable(const Snapshot& snapshot) {
+  if (const Message why = no_use_of_gpus(snapshot); !why.empty()) return why;
+  return !snapshot.gpus.present() || std::ranges::any_of(seen_gpus(snapshot), tells_of_rows)
+             ? ""
+             : message("no GPU reports the state of its memory rows");
+}
+
+// NVIDIA GPU Memory Error Management: memory rows with errors that could not be corrected are replaced by spare ones at
+// the next reset, and a GPU whose spare rows are used up has to be replaced.
+CheckResult gpus_sound(const Snapshot& snapshot) {
+  CheckResult result;
+  for (const SeenGpu& gpu : seen_gpus(snapshot)) {
+    if (!tells_of_rows(gpu))
+      result.not_checked.push_back(message("{} does not report the state of its memory rows", gpu.name()));
+    const bool failed = is_set(*gpu.gpu, "remapping_failed");
+    if (!failed && !is_set(*gpu.gpu, "remapping_pending")) continue;
+    const std::string at = gpu.pointer() + "/details/";
+    Finding finding{.cause = Cause::GpuHardwareFault, .subject = gpu.gpu->name, .module = "torch"};
+    finding.summary =
+        failed ? message("{} has damaged memory and no spare rows left for it", gpu.name())
+               : message("{} has damaged memory rows, which wait to be replaced by spare ones", gpu.name());
+    finding.evidence.push_back({at + (failed ? "remapping_failed" : "remapping_pending"), "1"});
+    finding.fixes.push_back(
+        Advice{failed ? message("have this GPU replaced")
+                      : message("as root: `nvidia-smi --gpu-reset -i {}` when no program uses it, or "
+                                "restart the machine",
+                                gpu.gpu->index)});
+    result.findings.push_back(std::move(finding));
+  }
+  return result;
+}
+
+}  // namespace
+
+extern const Check kGpusSound{.id = "gpus-sound",
+                              .question = "Do the GPUs report that their memory is sound?",
+                              .needs = kGpus,
+                              .confirmed_by_import = false,
+                              .not_applicable = gpus_sound_not_applicable,
+                              .run = gpus_sound};
+
 }  // namespace scankit::checks

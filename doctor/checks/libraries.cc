@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/missing.h"
+#include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
+#include "doctor/knowledge/known_packages.h"
 
 namespace scankit::checks {
 namespace {
@@ -243,18 +247,74 @@ bool belongs_to_another_check(const std::string& soname) {
          is_library_of_another_python(soname);
 }
 
-// What is broken here has no class in the catalogue. It is reported in full and left Unknown, but
-// never ignored.
+constexpr std::array<std::string_view, 5> kAptSystems{"debian", "ubuntu", "linuxmint", "pop", "raspbian"};
+constexpr std::array<std::string_view, 7> kDnfSystems{"fedora",    "rhel", "centos", "rocky",
+                                                      "almalinux", "ol",   "amzn"};
+
+// The packages that contain the libraries, in the terms of this distribution. dnf and zypper take the name of a library
+// itself, as RPM notes it for each file.
+Fix install_libraries(const Snapshot& snapshot, const std::vector<std::string>& sonames) {
+  std::vector<std::string> debian, rpm, without_row;
+  for (const std::string& soname : sonames) {
+    const auto package = knowledge::debian_package_of(soname);
+    if (!package)
+      without_row.push_back(soname);
+    else if (std::ranges::find(debian, *package) == debian.end())
+      debian.push_back(*package);
+    rpm.push_back("'" + soname + "()(64bit)'");
+  }
+  const std::string& id = snapshot.os.value.id;
+  if (std::ranges::find(kDnfSystems, id) != kDnfSystems.end())
+    return Advice{message("as root: `dnf install {}`", join(rpm, " "))};
+  if (id.starts_with("opensuse") || id.starts_with("sle"))
+    return Advice{message("as root: `zypper install {}`", join(rpm, " "))};
+  if (!without_row.empty() || debian.empty())
+    return Advice{
+        message("install the package that contains {}, or add the directory of the file to "
+                "LD_LIBRARY_PATH",
+                join(sonames))};
+  if (std::ranges::find(kAptSystems, id) != kAptSystems.end())
+    return Advice{message("as root: `apt-get install {}`", join(debian, " "))};
+  return Advice{message("install {}, in Debian and Ubuntu the package {}", join(sonames), join(debian))};
+}
+
+// A folder that has the file already helps only where one has it for all of them.
+std::vector<Fix> library_repairs(const Snapshot& snapshot,
+                                 const std::vector<const MissingLibrary*>& missing) {
+  std::vector<std::string> sonames;
+  std::set<std::string> folders;
+  for (const MissingLibrary* library : missing) {
+    sonames.push_back(library->soname);
+    folders.insert(library->found_elsewhere.empty() ? "" : path_dirname(library->found_elsewhere.front()));
+  }
+  std::vector<Fix> fixes;
+  if (folders.size() == 1 && !folders.begin()->empty())
+    fixes.push_back(first_on_library_path(snapshot, *folders.begin()));
+  fixes.push_back(install_libraries(snapshot, sonames));
+  return fixes;
+}
+
+// One finding a module, for all that it lacks.
 void add_libraries(const Snapshot& snapshot, const Copy& copy, CheckResult& result) {
-  for (const MissingLibrary& library : copy->missing_libraries) {
+  Finding finding{.cause = Cause::SystemLibraryMissing, .subject = copy->path, .module = copy->module};
+  std::vector<const MissingLibrary*> missing;
+  for (std::size_t i = 0; i < copy->missing_libraries.size(); ++i) {
+    const MissingLibrary& library = copy->missing_libraries[i];
     if (belongs_to_another_check(library.soname) || torch_lost(snapshot, library.soname)) continue;
-    result.unknown.push_back(
-        clauses_of({message("{} needs {} (through {}), which the loader does not find", copy->path,
-                            library.soname, path_basename(library.needed_by)),
+    missing.push_back(&library);
+    finding.evidence.push_back(copy.at("missing_libraries", i, "soname", library.soname));
+    finding.evidence.push_back(copy.at("missing_libraries", i, "needed_by", library.needed_by));
+    const Message text =
+        clauses_of({message("{} needs {}, which the loader does not find", path_basename(library.needed_by),
+                            library.soname),
                     library.found_elsewhere.empty()
                         ? ""
-                        : message("it does not search {}", library.found_elsewhere.front())}));
+                        : message("it does not search {}", library.found_elsewhere.front())});
+    finding.summary = finding.summary.empty() ? text : message("{}. And {}", finding.summary, text);
   }
+  if (missing.empty()) return;
+  finding.fixes = library_repairs(snapshot, missing);
+  result.findings.push_back(std::move(finding));
 }
 
 void add_versions(const Copy& copy, CheckResult& result) {

@@ -27,6 +27,12 @@ std::string export_line(const std::string& name, const std::string& value) {
   return join({"export", name + "=" + shell_quoted(value)}, " ");
 }
 
+Fix first_on_library_path(const Snapshot& snapshot, const std::string& folder) {
+  const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
+  const bool empty = set == snapshot.environment.end() || set->second.empty();
+  return SetEnvironment{"LD_LIBRARY_PATH", empty ? folder : folder + ":" + set->second};
+}
+
 namespace {
 
 // Options of `pip install` and `uv pip install` that say where to, from what index and within what limits, and hold

@@ -25,6 +25,7 @@ constexpr const char* kOtherFile = "no table says where a matching file is avail
 const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
     {{"*", "torch_not_imported_first"}, "the line is missing in the user's own program"},
     {{"*", "required_missing"}, "the name of a module is not always that of the package that provides it"},
+    {{"*", "system_library_missing"}, "a package of the system takes root"},
     {{"active_environment_usable", "environment_python_gone"},
      "the sentence and the page's last line hold it"},
     {{"build_fits_disk", "disk_full"}, "what may go of a disk is its owner's to say"},
@@ -37,6 +38,7 @@ const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
     {{"file_is_whole", "several_copies"}, "which of the leftovers may go is their owner's to say"},
     {{"gpu_arch_covered", "no_kernel_image"}, "another build of torch is a choice of release and index"},
     {{"gpu_arch_covered", "num_arch_miscompile"}, "nothing is proven wrong"},
+    {{"gpus_sound", "gpu_hardware_fault"}, "a reset takes root and an idle GPU"},
     {{"python_headers_found", "python_headers_missing"},
      "each distribution has a package and a command of its own"},
     {{"siblings_offer_names", "silent_none_causal_conv1d"}, kNoRelease},

@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "doctor/base/version.h"
@@ -14,6 +15,7 @@ extern "C" const char scankit_knowledge_importers[], scankit_knowledge_importers
 extern "C" const char scankit_knowledge_built_modules[], scankit_knowledge_built_modules_end[];
 extern "C" const char scankit_knowledge_neighbours[], scankit_knowledge_neighbours_end[];
 extern "C" const char scankit_knowledge_signatures[], scankit_knowledge_signatures_end[];
+extern "C" const char scankit_knowledge_system_libraries[], scankit_knowledge_system_libraries_end[];
 
 namespace scankit::knowledge {
 namespace {
@@ -169,6 +171,25 @@ std::string limit_for_torch(const std::string& package, const std::string& torch
         !meets(torch, pair.takes))
       return package + "<" + pair.releases.substr(2, pair.releases.find(',') - 2);
   return "";
+}
+
+namespace {
+
+std::map<std::string, std::string, std::less<>> read_system_libraries() {
+  std::map<std::string, std::string, std::less<>> packages;
+  const YAML::Node root =
+      YAML::Load(std::string(scankit_knowledge_system_libraries, scankit_knowledge_system_libraries_end));
+  for (const auto& row : root["libraries"])
+    packages.emplace(row["soname"].as<std::string>(), row["debian"].as<std::string>());
+  return packages;
+}
+
+}  // namespace
+
+std::optional<std::string> debian_package_of(std::string_view soname) {
+  static const auto packages = read_system_libraries();
+  const auto row = packages.find(soname);
+  return row == packages.end() ? std::nullopt : std::optional(row->second);
 }
 
 }  // namespace scankit::knowledge

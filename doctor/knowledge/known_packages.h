@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-// What is known of Python packages before any of them is read: names, importers, signatures, compiled modules,
-// pairs that do not fit, and the oldest releases that scankit supports.
+// What is known of packages before any of them is read: names, importers, signatures, compiled modules, pairs that
+// do not fit, the oldest releases that scankit supports; and which system package contains a library.
 namespace scankit::knowledge {
 
 // What one imports of a distribution whose name differs from it, both ways (import_names.yaml). For those
@@ -53,6 +53,9 @@ const std::vector<NeighbourPair>& neighbour_pairs();
 std::vector<std::string> limits_beside(const std::string& package, const std::string& version);
 // The releases of `package` that take this torch: "transformers<4.52"; "" where the table has none that does not.
 std::string limit_for_torch(const std::string& package, const std::string& torch);
+
+// The package of Debian and Ubuntu that contains the library ("libGL.so.1" -> "libgl1"); nothing where the table has no row.
+std::optional<std::string> debian_package_of(std::string_view soname);
 
 // The oldest torch on which the modules that scankit carries run, and the oldest Python.
 inline constexpr const char* kOldestTorch = "1.13";

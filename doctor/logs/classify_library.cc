@@ -3,6 +3,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/base/message.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/logs/classify.h"
 
 namespace scankit::logs {
@@ -42,11 +43,8 @@ Judged judge_library_of_python(const std::string& name, const Surroundings& arou
   const bool of_this_python = name.starts_with("libpython" + (around.python.empty() ? "3." : around.python));
   if (of_this_python)
     return verdict(
-        "", "likely",
-        message(
-            "the module needs {}, Python's own library, and the loader does not find it; not a catalogued "
-            "fault: install that library, or add its directory to LD_LIBRARY_PATH",
-            name),
+        "system_library_missing", "likely",
+        message("the module needs {}, Python's own library, and the loader does not find it", name),
         message("the version of the interpreter"), {"python_abi_tag_mismatch"});
   return verdict(
       "python_abi_tag_mismatch", "likely",
@@ -68,13 +66,13 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
     return judge_library_of_torch(name, torch_itself);
   if (starts_with_any(name, {"libpython", "libpypy", "libc.musl-", "ld-musl-"}))
     return judge_library_of_python(name, around);
-  if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libnccl", "libcupti", "libcufile", "libnvshmem",
-                             "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
-                             "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
+  if (starts_with_any(name, {"libcudnn", "libcusparseLt", "libcudss", "libnccl", "libcupti", "libcufile",
+                             "libnvshmem", "libcudart", "libcublas", "libcufft", "libcurand", "libcusparse",
+                             "libcusolver", "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
     // These are linked by torch, and by hardly any extension. A traceback shows the frame of torch/__init__.py if
     // it is torch; only where the log was shortened to the line does the name have to decide.
-    const bool usually_torch = starts_with_any(
-        name, {"libcudnn.so", "libcusparseLt", "libcufile", "libcupti", "libnvshmem", "libnccl.so"});
+    const bool usually_torch = starts_with_any(name, {"libcudnn.so", "libcusparseLt", "libcudss", "libcufile",
+                                                      "libcupti", "libnvshmem", "libnccl.so"});
     if (torch_itself || (usually_torch && !around.frames))
       return verdict("torch_incomplete", "likely",
                      message("torch itself needs {}, which is not where torch looks", name),
@@ -96,9 +94,16 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
         "wrong_machine_arch", "likely",
         message("Python found {}, but the loader rejected it: it is built for another processor", name),
         message("the output of file on it, and of uname -m"), {"corrupt_binary"});
-  return verdict("", "certain",
+  // A program may ask for a library and do without it, as TensorFlow does with TensorRT. It has to be the error itself,
+  // or a library that distributions have a package for.
+  const auto package = knowledge::debian_package_of(name);
+  const bool needed = !capture(captures, "raised").empty() || package.has_value();
+  return verdict(needed ? "system_library_missing" : "", "certain",
                  message("{} is missing: a library that belongs neither to torch nor to CUDA", name),
-                 message("the system or conda package that provides {}", name));
+                 package ? message("whether {} is installed, the package of Debian and Ubuntu that contains "
+                                   "{}",
+                                   *package, name)
+                         : message("the system or conda package that provides {}", name));
 }
 
 }  // namespace scankit::logs

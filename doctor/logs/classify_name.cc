@@ -95,6 +95,22 @@ bool is_next_to(const std::string& file, std::string name) {
 
 bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
 
+// Packages with CUDA code of their own. Imported by a program, it is the package itself that is not installed; imported
+// by an installed package, it is something that this one depends on.
+bool is_extension_package(std::string_view name) {
+  constexpr std::array kNames{"flash_attn",      "flash_attn_interface",
+                              "xformers",        "apex",
+                              "pointnet2_ops",   "spconv",
+                              "detectron2",      "mmcv",
+                              "torch_scatter",   "torch_sparse",
+                              "torch_cluster",   "pytorch3d",
+                              "MinkowskiEngine", "tinycudann",
+                              "gsplat",          "nvdiffrast",
+                              "kaolin",          "sageattention",
+                              "torchsparse",     "det3d"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
 // Packages of Python itself, of which names were removed over the years: a package that still uses one is older
 // than the interpreter.
 bool is_of_python(std::string_view top) {
@@ -205,7 +221,9 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                              "its directory is not on sys.path",
                              name),
                      message("the current directory, and PYTHONPATH"));
-  else if (top == name && is_model_package(name))
+  else if (top == name &&
+           (is_model_package(name) || (is_extension_package(name) && around.program &&
+                                       around.caller.find("/site-packages/") == std::string::npos)))
     judged =
         verdict("package_not_installed", "certain", message("the Python package {} is not installed", name),
                 message("which Python ran: sys.executable"));

@@ -157,7 +157,9 @@ elf::StringAbi strings_that_tell(const std::string& symbol, const std::string& r
                                  const std::string& file) {
   const elf::StringAbi abi = string_abi_of(symbol.empty() ? readable : symbol, readable);
   const bool old = abi == elf::StringAbi::Old;
-  if (is_of_one_spelling(symbol) ||
+  // torch 2.1 replaced c10::variant by std::variant: most torches that lack the name are newer than the module.
+  const bool of_old_torch = readable.find("c10::variant<") != std::string::npos;
+  if (is_of_one_spelling(symbol) || of_old_torch ||
       (old && (is_of_an_old_python(file) || (readable != symbol && is_of_no_known_release(symbol)))))
     return elf::StringAbi::Neither;
   return abi;

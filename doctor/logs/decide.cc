@@ -68,6 +68,25 @@ int weight(const LogHit& hit) {
   return hit.sure == "certain" || hit.sure == "likely" ? 2 : 1;
 }
 
+std::string fact_of(const LogHit& hit, std::string_view name) {
+  const auto fact = std::ranges::find(hit.facts, name, &LogFact::name);
+  return fact == hit.facts.end() ? "" : fact->value;
+}
+
+// An earlier error of the loader, of a file of the package that the error at `name` misses a name of: kNone where
+// nothing tells of one. A package whose compiled part did not load goes on with half of its names.
+std::size_t load_failure_before(const std::vector<Seen>& errors, std::size_t name) {
+  const LogHit& hit = errors[name].hit;
+  std::string package = fact_of(hit, "package");
+  package = package.substr(0, package.find('.'));
+  if (!hit.rule.starts_with("name_missing") || package.empty()) return kNone;
+  for (std::size_t i = name; i-- > 0;)
+    if (errors[i].attempt == errors[name].attempt && weight(errors[i].hit) == 2 &&
+        errors[i].hit.file.find("/" + package + "/") != std::string::npos)
+      return i;
+  return kNone;
+}
+
 // The index of the error that ended the program, or kNone. The last traceback decides, and within a chain
 // of tracebacks the first exception, which caused the others. Without a traceback (compilers, loaders,
 // the shell) the first error of the last attempt counts, because the others follow from it. A likely
@@ -89,6 +108,7 @@ std::size_t root_of(const std::vector<Seen>& errors) {
   if (weight(ended) < 2)
     for (std::size_t i = errors.size(); i-- > 0;)
       if (errors[i].attempt == last.attempt && weight(errors[i].hit) == 2) return i;
+  if (const std::size_t load = load_failure_before(errors, best); load != kNone) return load;
   if (errors[best].symptom)
     for (std::size_t i = best; i-- > 0;)
       if (errors[i].attempt == last.attempt && !errors[i].symptom && weight(errors[i].hit) == 2) return i;

@@ -72,6 +72,13 @@ struct Explainer::State {
   NamesOfLog torch_names;
 
   void take(std::uint64_t line, const std::string& text) {
+    if (is_collapsed_traceback(text))
+      for (const std::string& part : traceback_lines(text)) take_line(line, part);
+    else
+      take_line(line, text);
+  }
+
+  void take_line(std::uint64_t line, const std::string& text) {
     if (text.empty()) return;
     matcher().as_rules_read(text, plain);
     tracebacks.line(line, plain);
@@ -241,6 +248,7 @@ struct Explainer::State {
     if (captures.contains("exported_by") || captures.contains("exported_with_other_string_abi_by"))
       torch_names.take(hit.file, capture(captures, "symbol"));
     captures.erase("quote");
+    captures.erase("raised");
     // Python prints what a destructor raised and goes on: it follows from something else.
     if (tracebacks.ignored(line)) hit.sure = "possible";
     for (const auto& [name, value] : captures) hit.facts.push_back({name, value.substr(0, kShown)});

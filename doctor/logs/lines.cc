@@ -78,6 +78,28 @@ std::string clean_line(std::string_view raw) {
   return text;
 }
 
+bool is_collapsed_traceback(std::string_view text) {
+  const auto head = text.find("Traceback (most recent call last)");
+  return head != std::string_view::npos && text.find("File \"", head) != std::string_view::npos;
+}
+
+// Python indents a frame with two blanks and its source with four; the exception has no mark but its name.
+std::vector<std::string> traceback_lines(const std::string& text) {
+  static const re2::RE2 cut(
+      R"((?:\\r)?\\n|\s(\s*File "[^"]+", line \d+)|\s((?:[a-zA-Z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ))");
+  std::vector<std::string> lines;
+  std::array<re2::StringPiece, 3> found;  // what is cut; the frame or the exception that begins there
+  std::size_t from = 0;
+  for (std::size_t at = 0; cut.Match(text, at, text.size(), re2::RE2::UNANCHORED, found.data(), 3);) {
+    const auto start = static_cast<std::size_t>(found[0].data() - text.data());
+    lines.push_back(clean_line(text.substr(from, start - from)));
+    at = start + found[0].size();
+    from = at - found[1].size() - found[2].size();
+  }
+  lines.push_back(clean_line(text.substr(from)));
+  return lines;
+}
+
 // Hands the buffer to the sink if it contains anything that the sink has not seen.
 void LineCutter::emit() {
   if (fresh_ > 0) {

@@ -21,6 +21,11 @@ std::string clean_line(std::string_view raw);
 // The same into `text`, whose memory is used again.
 void clean_line(std::string_view raw, std::string& text);
 
+// Whether the line is a whole traceback, as forums, JSON and loggers leave it when they drop or escape line ends.
+bool is_collapsed_traceback(std::string_view text);
+// Its frames and its exception, each as a line.
+std::vector<std::string> traceback_lines(const std::string& text);
+
 // Cuts a stream of any size into lines, with memory for one of them. A carriage return starts a new piece
 // of the same line, as progress bars print it. NUL bytes are dropped, which makes the ASCII part of
 // UTF-16 logs readable (PowerShell's `>` writes them). A line longer than kLongest is handed out in

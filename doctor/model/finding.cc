@@ -48,6 +48,9 @@ constexpr FaultRow kAtFault[] = {
     {Cause::CpuInstructionMissing, AtFault::OfMachine},
     {Cause::SharedMemoryTooSmall, AtFault::OfMachine},
     {Cause::SystemProgramMissing, AtFault::OfMachine},
+    {Cause::SystemLibraryMissing, AtFault::OfMachine},
+    {Cause::GpuHardwareFault, AtFault::OfMachine},
+    {Cause::Macos, AtFault::OfMachine},
     // The user's program.
     {Cause::RuntimeShapeContract, AtFault::OfCode},
     {Cause::TensorsOnWrongDevice, AtFault::OfCode},

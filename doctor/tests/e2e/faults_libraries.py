@@ -60,6 +60,12 @@ def no_driver_libcuda(env):
     return Fault(root="no_driver_libcuda", error="libcuda.so.1: cannot open shared object file")
 
 
+@fault()
+def system_library_missing(env):
+    env.needs_library("libGL.so.7", "glClear")  # of a number that no system has
+    return Fault(root="system_library_missing", error="libGL.so.7: cannot open shared object file")
+
+
 # The C library of the build machine was newer. A stub libc.so.6 with that version stands in for it at link time: what
 # the file then says to the loader (a need of libc.so.6 version GLIBC_2.N) is the same as after a build over there.
 @fault()

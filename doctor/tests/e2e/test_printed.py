@@ -23,6 +23,7 @@ NOBODY = {
     "sources_no_python_headers": ("root installs the headers of this Python", "install|headers"),
     "sources_ask_for_a_gpu": ("other hardware: the setup.py of these sources runs where a GPU is", "where the GPU is"),
     "sources_of_an_old_torch": ("the author of the sources: they use a torch interface that is gone", "release of these sources"),
+    "system_library_missing": ("root installs the package of the system that contains it", "install the package that contains libGL"),
     "package_of_operators": ("the maker of the package: it has neither sources nor a release here", "install a release of"),
 }
 
