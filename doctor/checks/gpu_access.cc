@@ -228,8 +228,10 @@ bool tells_of_rows(const SeenGpu& gpu) { return gpu.gpu->details.contains("remap
 
 Message gpus_sound_not_applicable(const Snapshot& snapshot) {
   if (const Message why = no_use_of_gpus(snapshot); !why.empty()) return why;
-  return !snapshot.gpus.present() || std::ranges::any_of(seen_gpus(snapshot), tells_of_rows)
-             ? ""
+  const std::vector<SeenGpu> gpus = seen_gpus(snapshot);
+  if (!snapshot.gpus.present() || std::ranges::any_of(gpus, tells_of_rows)) return "";
+  return std::ranges::all_of(gpus, [](const SeenGpu& gpu) { return gpu.gpu->details.empty(); })
+             ? message("the GPUs were not asked for the state of their memory: -v asks them")
              : message("no GPU reports the state of its memory rows");
 }
 
