@@ -252,7 +252,7 @@ constexpr std::array<std::string_view, 7> kDnfSystems{"fedora",    "rhel", "cent
                                                       "almalinux", "ol",   "amzn"};
 
 // The packages that contain the libraries, in the terms of this distribution. dnf and zypper take the name of a library
-// itself, as RPM notes it for each file.
+// itself, as RPM notes it for each file; a stranger may have chosen it. Images of containers come without apt's lists.
 Fix install_libraries(const Snapshot& snapshot, const std::vector<std::string>& sonames) {
   std::vector<std::string> debian, rpm, without_row;
   for (const std::string& soname : sonames) {
@@ -261,7 +261,7 @@ Fix install_libraries(const Snapshot& snapshot, const std::vector<std::string>& 
       without_row.push_back(soname);
     else if (std::ranges::find(debian, *package) == debian.end())
       debian.push_back(*package);
-    rpm.push_back("'" + soname + "()(64bit)'");
+    rpm.push_back(shell_quoted(soname + "()(64bit)"));
   }
   const std::string& id = snapshot.os.value.id;
   if (std::ranges::find(kDnfSystems, id) != kDnfSystems.end())
@@ -274,7 +274,7 @@ Fix install_libraries(const Snapshot& snapshot, const std::vector<std::string>& 
                 "LD_LIBRARY_PATH",
                 join(sonames))};
   if (std::ranges::find(kAptSystems, id) != kAptSystems.end())
-    return Advice{message("as root: `apt-get install {}`", join(debian, " "))};
+    return Advice{message("as root: `apt-get update && apt-get install {}`", join(debian, " "))};
   return Advice{message("install {}, in Debian and Ubuntu the package {}", join(sonames), join(debian))};
 }
 

@@ -92,7 +92,7 @@ PyMODINIT_FUNC PyInit_{MODULE}(void) {{
 def python_linked_with_libpython(env):
     env.needs_library("libpython3.10.so.1.0", "Py_GetCompiler")
     # Where no frame shows which Python runs, the line is that of a Python whose own library no loader finds as well.
-    return Fault(root="python_abi_tag_mismatch", error="libpython3.10.so.1.0: cannot open shared object file", log="none")
+    return Fault(root="python_abi_tag_mismatch", error="libpython3.10.so.1.0: cannot open shared object file", log="system_library_missing")
 
 
 @fault(matrix=True)
