@@ -263,7 +263,7 @@ CheckResult gpus_sound(const Snapshot& snapshot) {
 }  // namespace
 
 extern const Check kGpusSound{.id = "gpus-sound",
-                              .question = "Do the GPUs report that their memory is sound?",
+                              .question = "Is the memory of every GPU free of damaged rows?",
                               .needs = kGpus,
                               .confirmed_by_import = false,
                               .not_applicable = gpus_sound_not_applicable,

@@ -22,7 +22,7 @@ struct Floor {
   bool open;
 };
 // Of a set that is kept shut, a row with `open` false.
-constexpr Floor kFloors[] = {{"open.yaml", 2610, 0.944, 0.0215, 1, true},
+constexpr Floor kFloors[] = {{"open.yaml", 2610, 0.944, 0.0215, 0, true},
                              {"shut.yaml", 160, 0.913, 0.0250, 1, false}};
 
 const std::string kCorpus = SCANKIT_SOURCE_DIR "/doctor/tests/corpus/";
