@@ -99,6 +99,13 @@ TEST(NeighbourPairs, SayWhatToAskForBeside) {
   EXPECT_EQ(limit_for_torch("einops", "2.0.1"), "");
 }
 
+TEST(SystemLibraries, AreInAPackageOfDebian) {
+  EXPECT_EQ(debian_package_of("libGL.so.1"), "libgl1");
+  EXPECT_EQ(debian_package_of("libgthread-2.0.so.0"), "libglib2.0-0");
+  EXPECT_EQ(debian_package_of("libGL.so.2"), std::nullopt) << "another number is another library";
+  EXPECT_EQ(debian_package_of("libcudart.so.12"), std::nullopt);
+}
+
 }  // namespace
 
 }  // namespace scankit::knowledge
