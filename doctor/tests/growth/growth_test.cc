@@ -58,6 +58,18 @@ Snapshot with_text(const std::string& text) {
   return snapshot;
 }
 
+// Without this, a table of which no line grows would say nothing.
+TEST(GrowthItself, IsSeenOfAReaderThatComparesEachWithEach) {
+  const auto compares = [](const std::string& text) {
+    std::size_t equal = 0;
+    for (const char& a : text)
+      for (const char& b : text) equal += static_cast<std::size_t>(a == b && &a != &b);
+    EXPECT_GT(equal, 0u);
+  };
+  for (const Family& family : texts("each with each", {"ab"}, 60'000, compares))
+    EXPECT_NE(growth::growth_problem(family), "");
+}
+
 TEST_F(Growth, OfRedaction) {
   const Owner owner{.users = {"zelda"}, .homes = {"/data/people/zelda"}, .hosts = {"node17.corp.example"}};
   expect_linear(texts("redaction",
