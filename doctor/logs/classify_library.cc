@@ -11,7 +11,7 @@ namespace {
 
 // A library of torch that was not found; `itself`: by torch's own import. The longer names come first.
 Judged judge_library_of_torch(const std::string& name, bool itself) {
-  if (starts_with_any(name, {"libtorch_hip", "libc10_hip", "libamdhip64", "librocm"}))
+  if (!itself && starts_with_any(name, {"libtorch_hip", "libc10_hip", "libamdhip64", "librocm"}))
     return verdict("torch_version_mismatch", "likely",
                    message("{} belongs to a ROCm build of torch, for GPUs of AMD", name),
                    message("the suffixes of the versions of torch, torchvision and torchaudio"));
@@ -82,8 +82,11 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                    message("the module was linked to {}, which the installed torch does not contain", name),
                    "torch.version.cuda", {"torch_incomplete"});
   }
-  // GNU's and Intel's OpenMP and Fortran libraries are parts of torch's own packages.
-  if (torch_itself || starts_with_any(name, {"libiomp5", "libmkl_", "libgfortran", "libopenblas"}))
+  // GNU's and Intel's OpenMP and Fortran libraries are parts of torch's own packages. MPI and InfiniBand are not: a torch
+  // that was built with them, as for a Jetson, takes them from the system.
+  const bool of_system =
+      starts_with_any(name, {"libmpi", "libopen-rte", "libopen-pal", "libibverbs", "librdmacm"});
+  if ((torch_itself && !of_system) || starts_with_any(name, {"libiomp5", "libmkl_"}))
     return verdict("torch_incomplete", torch_itself ? "likely" : "possible",
                    message("torch itself needs {}, which is not where torch looks", name),
                    message("the files of torch/lib compared with torch's RECORD"));
@@ -97,13 +100,15 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
   // A program may ask for a library and do without it, as TensorFlow does with TensorRT. It has to be the error itself,
   // or a library that distributions have a package for.
   const auto package = knowledge::debian_package_of(name);
-  const bool needed = !capture(captures, "raised").empty() || package.has_value();
-  return verdict(needed ? "system_library_missing" : "", "certain",
-                 message("{} is missing: a library that belongs neither to torch nor to CUDA", name),
-                 package ? message("whether {} is installed, the package of Debian and Ubuntu that contains "
-                                   "{}",
-                                   *package, name)
-                         : message("the system or conda package that provides {}", name));
+  const bool needed =
+      (of_system && torch_itself) || !capture(captures, "raised").empty() || package.has_value();
+  return verdict(
+      needed || starts_with_any(name, {"libgfortran", "libopenblas"}) ? "system_library_missing" : "",
+      "certain", message("{} is missing: a library that belongs neither to torch nor to CUDA", name),
+      package ? message("whether {} is installed, the package of Debian and Ubuntu that contains "
+                        "{}",
+                        *package, name)
+              : message("the system or conda package that provides {}", name));
 }
 
 }  // namespace scankit::logs

@@ -98,16 +98,52 @@ bool is_model_package(std::string_view name) { return name == "mamba_ssm" || nam
 // Packages with CUDA code of their own. Imported by a program, it is the package itself that is not installed; imported
 // by an installed package, it is something that this one depends on.
 bool is_extension_package(std::string_view name) {
-  constexpr std::array kNames{"flash_attn",      "flash_attn_interface",
-                              "xformers",        "apex",
-                              "pointnet2_ops",   "spconv",
-                              "detectron2",      "mmcv",
-                              "torch_scatter",   "torch_sparse",
-                              "torch_cluster",   "pytorch3d",
-                              "MinkowskiEngine", "tinycudann",
-                              "gsplat",          "nvdiffrast",
-                              "kaolin",          "sageattention",
-                              "torchsparse",     "det3d"};
+  constexpr std::array kNames{"flash_attn",
+                              "flash_attn_interface",
+                              "xformers",
+                              "apex",
+                              "pointnet2_ops",
+                              "spconv",
+                              "detectron2",
+                              "mmcv",
+                              "torch_scatter",
+                              "torch_sparse",
+                              "torch_cluster",
+                              "pytorch3d",
+                              "MinkowskiEngine",
+                              "tinycudann",
+                              "gsplat",
+                              "nvdiffrast",
+                              "kaolin",
+                              "sageattention",
+                              "torchsparse",
+                              "det3d",
+                              "diff_gaussian_rasterization",
+                              "simple_knn",
+                              "diff_surfel_rasterization",
+                              "fused_ssim",
+                              "diff_gauss",
+                              "lietorch",
+                              "fast_hadamard_transform",
+                              "block_sparse_attn",
+                              "transformer_engine",
+                              "flashinfer",
+                              "sgl_kernel",
+                              "vllm",
+                              "deepspeed",
+                              "bitsandbytes",
+                              "dgl",
+                              "torch_spline_conv",
+                              "pyg_lib",
+                              "torchmcubes",
+                              "chamferdist",
+                              "cumm",
+                              "auto_gptq",
+                              "exllamav2",
+                              "dcnv3",
+                              "DCNv3",
+                              "DCNv4",
+                              "nerfacc"};
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
@@ -129,6 +165,15 @@ bool is_in_a_namespace(std::string_view top, std::string_view name) {
                               "zope",   "mpl_toolkits", "jaraco", "sphinxcontrib", "opentelemetry"};
   if (name.starts_with("google.cloud.")) return true;
   return std::ranges::find(kNames, top) != kNames.end() && std::ranges::count(name, '.') == 1;
+}
+
+// A class, as `import apex.optimizers.FusedAdam` takes it for a module.
+bool is_named_like_a_class(std::string_view name) {
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  return name.size() > last.size() && last.size() > 3 && upper(last[0]) && lower(last[1]) &&
+         std::ranges::count_if(last, upper) >= 2 && std::ranges::count(last, '_') == 0;
 }
 
 // What Python has on Unix only.
@@ -246,6 +291,8 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                 message("{} has no {} next to the file that imports it: most often a part that is compiled",
                         top, name),
                 message("the setup.py of the project, and whether it was run"), {"package_releases_differ"});
+  else if (is_named_like_a_class(name))
+    judged = verdict("", "certain", message("{} is imported as a module and has the name of a class", name));
   // Python found the package, or it would have named that: the part is of another release.
   else
     judged = verdict("package_releases_differ", "likely",
@@ -307,6 +354,12 @@ Judged judge_part_of_torch(const std::string& package, const std::string& name) 
       {"torch_incomplete"});
 }
 
+// The functions of torchsparse's backend that are not for the CPU, by whose names the releases before 1.4 do not say it.
+bool is_of_the_gpu(std::string_view package, std::string_view name) {
+  return name.ends_with("_cuda") || name.starts_with("cuda_") || name.ends_with("_gpu") ||
+         (package == "torchsparse_backend" && name.find("cpu") == std::string_view::npos);
+}
+
 }  // namespace
 
 // Decides by a name that a package does not have, imported from it or asked of it. `place` is where Python found
@@ -323,8 +376,17 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
     return is_lacking(package, name, std::move(cause), std::move(sure), std::move(others));
   };
   Judged judged;
-  if (is_a_part_of_torch(package, name))
-    judged = judge_part_of_torch(package, name);
+  if (is_a_part_of_torch(package, name)) judged = judge_part_of_torch(package, name);
+  // Each project that renders Gaussians has its own changed copy of the rasteriser, under one name.
+  else if ((top.starts_with("diff_gaussian_rasterization") && place.ends_with(".so")) ||
+           (is_of_a_fork(name) && !package.empty()))
+    judged = lacks("fork_needed", "likely", {"package_releases_differ"});
+  else if ((looks_compiled(package) || package.ends_with(".backend")) && top != "torch" &&
+           is_of_the_gpu(package, name))
+    judged =
+        verdict("built_without_cuda", "likely",
+                message("the compiled part of {} has no {}: it was built without its CUDA code", top, name),
+                message("whether nvcc and a GPU were found when it was built"), {"module_not_built"});
   else if (looks_compiled(name) || (looks_compiled(package) && package != "torch._C"))
     judged = verdict("module_not_built", "likely",
                      message("the compiled part of {} is missing, or was built without {}", top, name),
@@ -342,10 +404,10 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
                      message("{} no longer has {}, which the build uses", package, name));
   else if (package.empty())
     judged = judge_name_alone(name, around);
-  else if (is_of_a_fork(name))
-    judged = lacks("fork_needed", "likely", {"package_releases_differ"});
   else if (top == "torch" && is_removed_from_torch(name) && !is_young_part_of_torch(package))
-    judged = lacks("torch_api_removed_in_source", "likely", {"package_releases_differ"});
+    judged = is_called_by_a_package(around)
+                 ? lacks("package_releases_differ", "likely", {"torch_api_removed_in_source"})
+                 : lacks("torch_api_removed_in_source", "likely", {"package_releases_differ"});
   // An installed package is not sources that could be built for this torch: another release of it is needed.
   else if (top == "torch" && (came_with_newer_torch(name) || is_young_part_of_torch(package)))
     judged = is_called_by_a_package(around)

@@ -198,6 +198,11 @@ struct Explainer::State {
         around.frames = true;
         around.program = earlier.find(".py\", line ") != std::string::npos;
       }
+      // IPython's frames: `[/content/x/main.py](https://...) in <module>`, and without the link.
+      if (earlier.find(" in <module>") != std::string::npos && earlier.find(".py") != std::string::npos) {
+        around.frames = true;
+        around.program = earlier.find("-packages/") == std::string::npos;
+      }
       // Where a log was shortened, the statement may be all that is left of the frame.
       if (earlier.find("from torch._C import") != std::string::npos ||
           earlier.find("_load_global_deps") != std::string::npos)
