@@ -1,83 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "doctor/base/message.h"
 #include "doctor/logs/classify.h"
 #include "doctor/logs/known_names.h"
+#include "doctor/logs/module_names.h"
 
 namespace scankit::logs {
 namespace {
-
-// Compiled modules that projects build beside their Python package and that no index has under these names.
-// A log holds nothing but the name.
-bool is_built_by_a_project(std::string_view last) {
-  constexpr std::array kNames{"dropout_layer_norm",
-                              "fused_dense_lib",
-                              "rotary_emb",
-                              "xentropy_cuda_lib",
-                              "common_ops",
-                              "ft_attention",
-                              "MultiScaleDeformableAttention",
-                              "amp_C",
-                              "apex_C",
-                              "syncbn",
-                              "exllama_kernels",
-                              "awq_inference_engine",
-                              "pointops",
-                              "libnatten",
-                              "_mask",
-                              "gpu_nms",
-                              "cpu_nms",
-                              "cython_nms",
-                              "cython_bbox",
-                              "fused_weight_gradient_mlp_cuda",
-                              "pointgroup_ops",
-                              "core_cc",
-                              "tinycudann_bindings",
-                              "exllamav2_ext",
-                              "gptqmodel_exllama_kernels",
-                              "transformer_engine_torch"};
-  return std::ranges::find(kNames, last) != kNames.end();
-}
-
-// Names that programs give to their own files. That one is not found says where the program was started, not
-// what is installed.
-bool is_of_a_program(std::string_view name) {
-  constexpr std::array kNames{"utils",    "util",     "models", "model",  "config", "configs", "data",
-                              "dataset",  "datasets", "src",    "lib",    "libs",   "common",  "network",
-                              "networks", "modules",  "tools",  "core",   "engine", "options", "train",
-                              "test",     "tests",    "layers", "losses", "loss",   "helpers", "scripts",
-                              "main",     "trainer",  "eval",   "metrics"};
-  return std::ranges::find(kNames, name) != kNames.end();
-}
-
-// Names that projects give to their compiled modules: mamba's selective_scan_cuda, torchvision's _C, and
-// so on. A missing module of such a name was not built; any other is a package to install.
-bool looks_compiled(std::string_view module) {
-  // Packages of an index.
-  for (const std::string_view package : {"llama_cpp", "stable_diffusion_cpp", "whisper_cpp", "cuda_python",
-                                         "cuda_bindings", "cuda_core", "cuda_pathfinder", "_cffi_backend"})
-    if (module == package) return false;
-  const auto dot = module.rfind('.');
-  const std::string_view last = dot == std::string_view::npos ? module : module.substr(dot + 1);
-  return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_cpu", "_backend",
-                              "_backends", "Backend", "_plugin", "_bindings"}) ||
-         starts_with_any(last, {"_C", "_ext", "_cuda", "cuda_", "DCN"}) ||
-         last.find("_cuda_") != std::string_view::npos || is_built_by_a_project(last);
-}
-
-// A top-level name of one underscore is a compiled module beside a package, unless it is one of Python's own.
-bool is_private_module(std::string_view name) {
-  return name.starts_with('_') && name.find('.') == std::string_view::npos &&
-         !starts_with_any(name, {"_ctypes",     "_sqlite3",        "_lzma",        "_bz2",
-                                 "_tkinter",    "_curses",         "_ssl",         "_hashlib",
-                                 "_posixshmem", "_distutils_hack", "_gdbm",        "_dbm",
-                                 "_uuid",       "_winapi",         "_overlapped",  "_socket",
-                                 "_struct",     "_decimal",        "_elementtree", "_bootlocale",
-                                 "_pytest",     "_cffi_backend",   "_yaml",        "__"});
-}
 
 // The innermost frame is a file of an installed package, and nothing is being built.
 bool is_called_by_a_package(const Surroundings& around) {
@@ -92,107 +23,6 @@ bool is_next_to(const std::string& file, std::string name) {
   const std::string directory = file.substr(0, file.rfind('/'));
   return file.find("-packages/") == std::string::npos && directory.ends_with('/' + name);
 }
-
-bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
-
-// Packages with CUDA code of their own. Imported by a program, it is the package itself that is not installed; imported
-// by an installed package, it is something that this one depends on.
-bool is_extension_package(std::string_view name) {
-  constexpr std::array kNames{"flash_attn",
-                              "flash_attn_interface",
-                              "xformers",
-                              "apex",
-                              "pointnet2_ops",
-                              "spconv",
-                              "detectron2",
-                              "mmcv",
-                              "torch_scatter",
-                              "torch_sparse",
-                              "torch_cluster",
-                              "pytorch3d",
-                              "MinkowskiEngine",
-                              "tinycudann",
-                              "gsplat",
-                              "nvdiffrast",
-                              "kaolin",
-                              "sageattention",
-                              "torchsparse",
-                              "det3d",
-                              "diff_gaussian_rasterization",
-                              "simple_knn",
-                              "diff_surfel_rasterization",
-                              "fused_ssim",
-                              "diff_gauss",
-                              "lietorch",
-                              "fast_hadamard_transform",
-                              "block_sparse_attn",
-                              "transformer_engine",
-                              "flashinfer",
-                              "sgl_kernel",
-                              "vllm",
-                              "deepspeed",
-                              "bitsandbytes",
-                              "dgl",
-                              "torch_spline_conv",
-                              "pyg_lib",
-                              "torchmcubes",
-                              "chamferdist",
-                              "cumm",
-                              "auto_gptq",
-                              "exllamav2",
-                              "dcnv3",
-                              "DCNv3",
-                              "DCNv4",
-                              "nerfacc"};
-  return std::ranges::find(kNames, name) != kNames.end();
-}
-
-// Packages of Python itself, of which names were removed over the years: a package that still uses one is older
-// than the interpreter.
-bool is_of_python(std::string_view top) {
-  constexpr std::array kNames{"collections", "typing",    "inspect",      "asyncio",   "fractions",
-                              "math",        "importlib", "configparser", "ast",       "unittest",
-                              "cgi",         "imp",       "gettext",      "platform",  "time",
-                              "base64",      "xml",       "dataclasses",  "functools", "pipes",
-                              "formatter",   "parser",    "binascii",     "logging"};
-  return std::ranges::find(kNames, top) != kNames.end();
-}
-
-// A namespace of several distributions (PEP 420): Python finds its directory with any of them, and the part that it
-// does not find is the one that is not installed.
-bool is_in_a_namespace(std::string_view top, std::string_view name) {
-  constexpr std::array kNames{"google", "ruamel",       "azure",  "nvidia",        "backports",
-                              "zope",   "mpl_toolkits", "jaraco", "sphinxcontrib", "opentelemetry"};
-  if (name.starts_with("google.cloud.")) return true;
-  return std::ranges::find(kNames, top) != kNames.end() && std::ranges::count(name, '.') == 1;
-}
-
-// A class, as `import apex.optimizers.FusedAdam` takes it for a module.
-bool is_named_like_a_class(std::string_view name) {
-  const std::string_view last = name.substr(name.rfind('.') + 1);
-  const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-  const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
-  return name.size() > last.size() && last.size() > 3 && upper(last[0]) && lower(last[1]) &&
-         std::ranges::count_if(last, upper) >= 2 && std::ranges::count(last, '_') == 0;
-}
-
-// What Python has on Unix only.
-bool is_of_unix(std::string_view module, std::string_view name) {
-  if (name.empty())
-    return module == "fcntl" || module == "termios" || module == "resource" || module == "pwd" ||
-           module == "grp";
-  return (module == "signal" &&
-          starts_with_any(name, {"SIGALRM", "SIGKILL", "SIGHUP", "SIGUSR", "SIGCHLD", "pthread_"})) ||
-         (module == "os" && starts_with_any(name, {"fork", "uname", "getuid", "geteuid", "getgid", "setsid",
-                                                   "killpg", "getpgid", "mkfifo", "sysconf", "wait4"}));
-}
-
-// Names that only the forks of mamba_ssm have, which Vim, LocalMamba and their descendants contain.
-bool is_of_a_fork(std::string_view name) {
-  return starts_with_any(name, {"mamba_inner_fn_no_out_proj", "bimamba_inner"});
-}
-
-}  // namespace
 
 // torch, or a part of it, that Python did not find.
 Judged judge_torch_module(const std::string& name, const Surroundings& around) {
@@ -220,8 +50,6 @@ Judged judge_torch_module(const std::string& name, const Surroundings& around) {
   return verdict("torch_api_removed_in_source", "likely", message("this torch has no {}", name),
                  message("the torch release that the program was written for"));
 }
-
-namespace {
 
 // A variant of selective_scan_cuda is built from the sources of its project; of any other module a file is missing.
 Judged judge_compiled_module(const std::string& name) {
@@ -352,12 +180,6 @@ Judged judge_part_of_torch(const std::string& package, const std::string& name) 
       "", "certain", message("what was imported as torch is not torch: it has no {}", name),
       message("torch.__file__, and whether the current directory contains a file or directory named torch"),
       {"torch_incomplete"});
-}
-
-// The functions of torchsparse's backend that are not for the CPU, by whose names the releases before 1.4 do not say it.
-bool is_of_the_gpu(std::string_view package, std::string_view name) {
-  return name.ends_with("_cuda") || name.starts_with("cuda_") || name.ends_with("_gpu") ||
-         (package == "torchsparse_backend" && name.find("cpu") == std::string_view::npos);
 }
 
 }  // namespace
