@@ -66,7 +66,8 @@ bool looks_compiled(std::string_view module) {
   return ends_with_any(last, {"_cuda", "_C", "_ext", "_kernels", "_cpp", "_gpu", "_cpu", "_backend",
                               "_backends", "Backend", "_plugin", "_bindings"}) ||
          starts_with_any(last, {"_C", "_ext", "_cuda", "cuda_", "DCN"}) ||
-         last.find("_cuda_") != std::string_view::npos || is_built_by_a_project(last);
+         last.find("_cuda_") != std::string_view::npos || module.starts_with("_ext.") ||
+         module.find("._ext.") != std::string_view::npos || is_built_by_a_project(last);
 }
 
 // A top-level name of one underscore is a compiled module beside a package, unless it is one of Python's own.
