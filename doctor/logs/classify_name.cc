@@ -213,6 +213,8 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
     judged = verdict("module_not_built", "likely",
                      message("the compiled part of {} is missing, or was built without {}", top, name),
                      message("the files next to {}/__init__.py", top), {"package_releases_differ"});
+  else if (top == "transformers" && came_with_newer_transformers(name))
+    judged = lacks("package_releases_differ", "likely", {"transformers_incompatible"});
   else if (top == "transformers")
     judged = lacks("transformers_incompatible", "certain");
   else if (package == "torch.utils._pytree")

@@ -25,6 +25,10 @@ constexpr std::string_view kNewer =
 constexpr std::string_view kRemoved =
     " _six symeig eig lstsq solve gels rfft irfft gesv matrix_rank potrf btrifact ffi reduce_op "
     "_unwrap_optional _DataLoaderIter ";
+constexpr std::string_view kNewerInTransformers =
+    " Cache DynamicCache EncoderDecoderCache HybridCache StaticCache QuantizedCache SlidingWindowCache "
+    "BitsAndBytesConfig AwqConfig HqqConfig TorchAoConfig AutoModelForImageTextToText "
+    "AutoImageProcessor AutoVideoProcessor GenerationConfig ";
 constexpr std::string_view kRemovedFromPython =
     " imp asyncore asynchat smtpd cgi cgitb crypt pipes telnetlib audioop lib2to3 binhex "
     "imghdr sndhdr nntplib ";
@@ -78,6 +82,7 @@ bool holds(std::string_view list, std::string_view name) {
 
 bool came_with_newer_torch(std::string_view name) { return holds(kNewer, name); }
 bool is_removed_from_torch(std::string_view name) { return holds(kRemoved, name); }
+bool came_with_newer_transformers(std::string_view name) { return holds(kNewerInTransformers, name); }
 bool is_removed_from_python(std::string_view module) { return holds(kRemovedFromPython, module); }
 bool is_of_every_torch(std::string_view name) { return holds(kOfEveryTorch, name); }
 bool is_young_part_of_torch(std::string_view package) {

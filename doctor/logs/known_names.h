@@ -15,6 +15,8 @@ bool is_young_module_of_torch(std::string_view module);
 bool is_young_part_of_torch(std::string_view package);
 // Interfaces that torch has removed, by the names under which programs ask `torch` for them.
 bool is_removed_from_torch(std::string_view name);
+// Names that transformers gained, which peft and others import from it: it is older than they need.
+bool came_with_newer_transformers(std::string_view name);
 // Parts of Python that later releases removed. A package that imports one is older than the interpreter.
 bool is_removed_from_python(std::string_view module);
 

@@ -12,7 +12,7 @@
 namespace scankit::logs {
 namespace {
 
-constexpr std::size_t kLeast = 2660, kLeastHealthy = 1200;
+constexpr std::size_t kLeast = 2760, kLeastHealthy = 1210;
 
 std::string cause_of(const std::string& message) {
   const Log log = explain_text(message);
