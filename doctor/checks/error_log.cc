@@ -40,29 +40,44 @@ std::string build_again(const Snapshot& snapshot) {
   return sees_torch ? without_isolation(snapshot.command->words) : "";
 }
 
+// A package that is not there. scankit installs the two whose modules it builds. Others with CUDA code are compiled
+// against the installed torch, most of them from a repository: a command for the index would not work.
+Fix install_missing(const std::string& package, Cause cause, bool has_python) {
+  if (package.empty()) return Advice{message("install the package that the message names")};
+  const auto known = knowledge::distribution_of_import_name(package);
+  if (cause == Cause::MissingPythonDependency) {
+    if (has_python && known) return InstallPackages{{*known}};
+    return Advice{known ? message("install it: python -m pip install {}", *known)
+                        : message("probably install it: python -m pip install {}", package)};
+  }
+  if (!is_model_package(package))
+    return Advice{
+        message("install {} from the repository or the index that its project names; it is compiled "
+                "against the installed torch",
+                package)};
+  if (has_python) return InstallModelPackage{normalized_name(package)};
+  return Advice{message("install it: scankit fix --package {}", normalized_name(package))};
+}
+
 // Without the facts of a machine, commands are part of the sentences and no fix of their own: a log does not
 // say for which Python they would be.
 std::vector<Fix> log_fixes(const Snapshot& snapshot, const LogHit& hit, Cause cause) {
-  const bool has_python = snapshot.python.present();
   std::vector<Fix> fixes;
   if (const Message ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
   const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
   const std::string package = named == hit.facts.end() ? hit.module : named->value;
-  const auto known = knowledge::distribution_of_import_name(package);
-  if (cause == Cause::PackageNotInstalled && has_python) {
-    fixes.emplace_back(InstallModelPackage{normalized_name(package)});
-  } else if (cause == Cause::MissingPythonDependency && has_python && known) {
-    fixes.emplace_back(InstallPackages{{*known}});
-  } else if (const std::string again = isolated(cause) ? build_again(snapshot) : ""; !again.empty()) {
+  if (cause == Cause::PackageNotInstalled || cause == Cause::MissingPythonDependency)
+    fixes.push_back(install_missing(package, cause, snapshot.python.present()));
+  else if (const std::string again = isolated(cause) ? build_again(snapshot) : ""; !again.empty())
     fixes.push_back(shell_advice(table_text(info(cause).next_step), again));
-  } else if (cause == Cause::PackageNotInstalled) {
-    fixes.emplace_back(Advice{message("install it: scankit fix --package {}", normalized_name(package))});
-  } else if (cause == Cause::MissingPythonDependency) {
-    fixes.emplace_back(Advice{known ? message("install it: python -m pip install {}", *known)
-                                    : message("probably install it: python -m pip install {}", package)});
-  } else {
+  else if (cause == Cause::DriverModuleState &&
+           hit.rule.starts_with("driver_"))  // it was never built or loaded
+    fixes.emplace_back(
+        Advice{message("install the headers of the running kernel (in Debian and Ubuntu "
+                       "linux-headers-$(uname -r)), then run `sudo dkms autoinstall`; with Secure Boot, "
+                       "enrol the key that signs the module")});
+  else
     fixes.emplace_back(Advice{table_text(info(cause).next_step)});
-  }
   return fixes;
 }
 
