@@ -304,12 +304,18 @@ def test_spec_from_wheel_and_source(create):
 
 def test_lock_appears_meanwhile(create):
     """A lock that somebody writes while the environment of a spec is made is theirs, and nothing is left of ours."""
+    index = create.project.index
+    shutil.copy(index.beta, index.served)
+    index.stop()
+    index.serve()
     Path("scankit.lock").unlink()
-    Path("scankit.yaml").write_text('schema: 1\npython: {version: "3.*"}\n')
+    Path("scankit.yaml").write_text('schema: 1\nextensions:\n  beta._c: {distribution: beta, version: "2.*"}\n')
+    # uv is asked for a version before, and of an environment without packages it is not asked to install any.
     Path("slow").mkdir()
-    Path("slow/uv").write_text(f'#!/bin/sh\ncp good.lock scankit.lock\nexec {create.installers / "uv"} "$@"\n')
+    Path("slow/uv").write_text('#!/bin/sh\ncase "$*" in *install*) cp good.lock scankit.lock ;; esac\n'
+                               f'exec {create.installers / "uv"} "$@"\n')
     Path("slow/uv").chmod(0o755)
-    variables = {"PATH": f"{os.path.abspath('slow')}:/usr/bin:/bin"}
+    variables = {**create.variables(uv=True), "PATH": f"{os.path.abspath('slow')}:/usr/bin:/bin"}
     result = create.project.env("create", "new", "--python", PYTHON, "--spec", "scankit.yaml", variables=variables, timeout=300)
     result.ends(6, "scankit.lock was created by somebody else in the meantime")
     assert text_of("scankit.lock") == text_of("good.lock") and not left_behind(), left_behind()
