@@ -310,7 +310,7 @@ def test_lock_appears_meanwhile(create):
     index.serve()
     Path("scankit.lock").unlink()
     Path("scankit.yaml").write_text('schema: 1\nextensions:\n  beta._c: {distribution: beta, version: "2.*"}\n')
-    # uv is asked for a version before, and of an environment without packages it is not asked to install any.
+    # uv also runs to answer for a version; only a spec with packages makes it install.
     Path("slow").mkdir()
     Path("slow/uv").write_text('#!/bin/sh\ncase "$*" in *install*) cp good.lock scankit.lock ;; esac\n'
                                f'exec {create.installers / "uv"} "$@"\n')
