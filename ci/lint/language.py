@@ -48,7 +48,7 @@ ALLOWED = [
 ]
 # Functions whose literals are texts for people, and the tables' fields that are.
 CALLS = r"\b(?:say|sayable|say_n|message|message_n|Message|tr|tr_n|N_)\s*[({]\s*"
-FIELDS = ("title", "root_cause", "fix", "meaning", "settles", "static", "observed", "no_static", "no_observed", "no_log")
+FIELDS = ("title", "root_cause", "fix", "meaning", "settles", "repair", "static", "observed", "no_static", "no_observed", "no_log")
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^ ()\\\n]{0,16})\(.*?\)\1"|\'(?:[^\'\\\n]|\\.)+\'|"(?:[^"\\\n]|\\.)*"'
                    r"|[A-Za-z0-9_.]+(?:'[0-9A-Fa-f]+)*", re.S)
 LEAST = 2500  # texts in the tree: fewer means that this reads the sources wrongly
@@ -115,7 +115,7 @@ def texts_of_tables():
     path = "doctor/knowledge/log_rules.yaml"
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
-            for match in re.finditer(r"\b(?:meaning|settles): (?:'((?:[^']|'')*)'|\"((?:[^\"\\]|\\.)*)\")", line):
+            for match in re.finditer(r"\b(?:meaning|settles|repair): (?:'((?:[^']|'')*)'|\"((?:[^\"\\]|\\.)*)\")", line):
                 yield path, number, (match.group(1) or match.group(2) or "").replace("''", "'"), False
     path, field, text, first = "doctor/knowledge/faults.yaml", None, "", 0
     with open(path, encoding="utf-8") as file:

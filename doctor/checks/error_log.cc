@@ -7,6 +7,7 @@
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
+#include "doctor/knowledge/faults.h"
 #include "doctor/knowledge/known_packages.h"
 
 namespace scankit::checks {
@@ -50,13 +51,20 @@ Fix install_missing(const std::string& package, Cause cause, bool has_python) {
     return Advice{known ? message("install it: python -m pip install {}", *known)
                         : message("probably install it: python -m pip install {}", package)};
   }
-  if (!is_model_package(package))
+  if (!knowledge::is_model_package(package))
     return Advice{
         message("install {} from the repository or the index that its project names; it is compiled "
                 "against the installed torch",
                 package)};
   if (has_python) return InstallModelPackage{normalized_name(package)};
   return Advice{message("install it: scankit fix --package {}", normalized_name(package))};
+}
+
+// The rule's own repair, unless another line of the log has made the hit mean something else.
+std::string next_step_of(const LogHit& hit, Cause cause) {
+  const knowledge::LogRule* rule = knowledge::log_rule(hit.rule);
+  const bool own = rule != nullptr && !rule->repair.empty() && rule->cause == hit.cause;
+  return own ? rule->repair : std::string(info(cause).next_step);
 }
 
 // Without the facts of a machine, commands are part of the sentences and no fix of their own: a log does not
@@ -70,14 +78,8 @@ std::vector<Fix> log_fixes(const Snapshot& snapshot, const LogHit& hit, Cause ca
     fixes.push_back(install_missing(package, cause, snapshot.python.present()));
   else if (const std::string again = isolated(cause) ? build_again(snapshot) : ""; !again.empty())
     fixes.push_back(shell_advice(table_text(info(cause).next_step), again));
-  else if (cause == Cause::DriverModuleState &&
-           hit.rule.starts_with("driver_"))  // it was never built or loaded
-    fixes.emplace_back(
-        Advice{message("install the headers of the running kernel (in Debian and Ubuntu "
-                       "linux-headers-$(uname -r)), then run `sudo dkms autoinstall`; with Secure Boot, "
-                       "enrol the key that signs the module")});
   else
-    fixes.emplace_back(Advice{table_text(info(cause).next_step)});
+    fixes.emplace_back(Advice{table_text(next_step_of(hit, cause))});
   return fixes;
 }
 

@@ -178,11 +178,6 @@ const DeclaredPackage* declaring_package(const Snapshot& snapshot, const std::st
   return found == snapshot.declared.end() ? nullptr : &*found;
 }
 
-bool is_model_package(const std::string& package) {
-  return std::ranges::any_of(kHomes,
-                             [&](const Home& home) { return home.package == normalized_name(package); });
-}
-
 bool is_bundled_module(std::string_view module) {
   return std::ranges::find(kShipped, module) != kShipped.end();
 }

@@ -65,8 +65,6 @@ const AskedPackage* asked_package(const Snapshot& snapshot, const std::string& m
 // The installed package whose scankit.module.yaml declares this module, or nullptr.
 const DeclaredPackage* declaring_package(const Snapshot& snapshot, const std::string& module);
 
-// mamba-ssm or causal-conv1d, by the name of the distribution or of the import.
-bool is_model_package(const std::string& package);
 bool is_bundled_module(std::string_view module);  // scankit carries a module of that name
 // The repairs of a module whose file is useless here: scankit's own module if it works here, else
 // `otherwise` as advice.

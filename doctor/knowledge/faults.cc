@@ -89,6 +89,7 @@ std::vector<LogRule> read_rules() {
                  .after = yaml_text(row["after"]),
                  .meaning = yaml_text(row["meaning"]),
                  .settles = yaml_text(row["settles"]),
+                 .repair = yaml_text(row["repair"]),
                  .alternatives = words(row["alternatives"])};
     // What a row leaves out. A role or a certainty is written only where it differs.
     if (rule.role.empty()) rule.role = "fatal";
@@ -116,6 +117,11 @@ std::vector<LogJoin> read_joins() {
 const std::vector<LogRule>& log_rules() {
   static const std::vector<LogRule> rules = read_rules();
   return rules;
+}
+
+const LogRule* log_rule(std::string_view id) {
+  const auto rule = std::ranges::find(log_rules(), id, &LogRule::id);
+  return rule == log_rules().end() ? nullptr : &*rule;
 }
 
 const std::vector<LogJoin>& log_joins() {

@@ -40,6 +40,7 @@ struct LogRule {
   std::string after;    // RE2 syntax: this line or one of those just before must match
   std::string meaning;  // one sentence; {NAME} stands for a capture
   std::string settles;  // what would make sure: the output of a command, or a place to look at
+  std::string repair;  // what to do, where the next step of the cause does not fit the line; "" where it does
   std::vector<std::string> alternatives;  // slugs of other causes of the same line
 };
 inline constexpr std::string_view kNoCause = "none";
@@ -52,6 +53,8 @@ struct LogJoin {
   std::string gives, sure, meaning, settles;
 };
 const std::vector<LogRule>& log_rules();
+// nullptr: a snapshot may come from a scankit with other rules.
+const LogRule* log_rule(std::string_view id);
 const std::vector<LogJoin>& log_joins();
 
 }  // namespace scankit::knowledge

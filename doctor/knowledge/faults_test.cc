@@ -29,5 +29,13 @@ TEST(FaultClasses, AreFoundByTheirSlug) {
   EXPECT_EQ(fault_class("no_such_class"), nullptr);
 }
 
+// A rule without a cause makes no finding, so that nobody would read its repair.
+TEST(LogRules, SayARepairOnlyForACauseOfTheirOwn) {
+  ASSERT_NE(log_rule("driver_headers"), nullptr);
+  EXPECT_NE(log_rule("driver_headers")->repair, "");
+  EXPECT_EQ(log_rule("no_such_rule"), nullptr);
+  for (const LogRule& rule : log_rules()) EXPECT_FALSE(rule.cause.empty() && !rule.repair.empty()) << rule.id;
+}
+
 }  // namespace
 }  // namespace scankit::knowledge

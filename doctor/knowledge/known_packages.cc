@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "doctor/base/text.h"
 #include "doctor/base/version.h"
 
 extern "C" const char scankit_knowledge_import_names[], scankit_knowledge_import_names_end[];
@@ -185,6 +186,11 @@ std::map<std::string, std::string, std::less<>> read_system_libraries() {
 }
 
 }  // namespace
+
+bool is_model_package(std::string_view name) {
+  const std::string normalized = normalized_name(name);
+  return normalized == "mamba-ssm" || normalized == "causal-conv1d";
+}
 
 std::optional<std::string> debian_package_of(std::string_view soname) {
   static const auto packages = read_system_libraries();

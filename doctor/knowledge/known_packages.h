@@ -54,6 +54,9 @@ std::vector<std::string> limits_beside(const std::string& package, const std::st
 // The releases of `package` that take this torch: "transformers<4.52"; "" where the table has none that does not.
 std::string limit_for_torch(const std::string& package, const std::string& torch);
 
+// mamba-ssm or causal-conv1d, whose modules scankit builds, by the name of the distribution or of the import.
+bool is_model_package(std::string_view name);
+
 // The package of Debian and Ubuntu that contains the library ("libGL.so.1" -> "libgl1"); nothing where the table has no row.
 std::optional<std::string> debian_package_of(std::string_view soname);
 

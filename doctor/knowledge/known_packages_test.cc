@@ -99,6 +99,11 @@ TEST(NeighbourPairs, SayWhatToAskForBeside) {
   EXPECT_EQ(limit_for_torch("einops", "2.0.1"), "");
 }
 
+TEST(ModelPackages, AreKnownByBothNames) {
+  EXPECT_TRUE(is_model_package("mamba_ssm") && is_model_package("causal-conv1d"));
+  EXPECT_FALSE(is_model_package("detectron2") || is_model_package(""));
+}
+
 TEST(SystemLibraries, AreInAPackageOfDebian) {
   EXPECT_EQ(debian_package_of("libGL.so.1"), "libgl1");
   EXPECT_EQ(debian_package_of("libgthread-2.0.so.0"), "libglib2.0-0");

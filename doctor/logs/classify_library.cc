@@ -33,7 +33,9 @@ Judged judge_library_of_torch(const std::string& name, bool itself) {
   return verdict(itself ? "torch_incomplete" : "torch_not_imported_first", "likely",
                  itself ? message("torch lacks a library of its own: {}", name)
                         : message("the module needs {}, which is only loaded by `import torch`", name),
-                 message("the same import after `import torch`"), {"torch_incomplete"});
+                 itself ? message("the files of torch/lib compared with torch's RECORD")
+                        : message("the same import after `import torch`"),
+                 {"torch_incomplete"});
 }
 
 // A library of Python, or of the C library that another Python is linked to.

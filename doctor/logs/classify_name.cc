@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "doctor/base/message.h"
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/logs/classify.h"
 #include "doctor/logs/known_names.h"
 #include "doctor/logs/module_names.h"
@@ -94,9 +95,9 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                              "its directory is not on sys.path",
                              name),
                      message("the current directory, and PYTHONPATH"));
-  else if (top == name &&
-           (is_model_package(name) || (is_extension_package(name) && around.program &&
-                                       around.caller.find("/site-packages/") == std::string::npos)))
+  else if (top == name && (knowledge::is_model_package(name) ||
+                           (is_extension_package(name) && around.program &&
+                            around.caller.find("/site-packages/") == std::string::npos)))
     judged =
         verdict("package_not_installed", "certain", message("the Python package {} is not installed", name),
                 message("which Python ran: sys.executable"));

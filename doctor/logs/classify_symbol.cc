@@ -133,16 +133,6 @@ Judged other_symbol(const std::string& owner, const std::string& symbol, const s
             .settles = message("the version of glibc"),
             .alternatives = {},
             .more = {}};
-  // Of another framework, whose wheels have had either string ABI: the compiler writes it into the name.
-  if (starts_with_any(symbol, {"_ZN10tensorflow", "_ZNK10tensorflow", "_ZN7oneflow", "_ZNK7oneflow",
-                               "_ZN6paddle", "_ZN5mxnet"}) &&
-      (symbol.find("__cxx11") != std::string::npos || symbol.find("Ss") != std::string::npos))
-    return {.cause = "abi_cxx11_mismatch",
-            .sure = "likely",
-            .meaning = message("the framework does not export {} with this string ABI", readable),
-            .settles = message("_GLIBCXX_USE_CXX11_ABI of the framework, and of the build of the module"),
-            .alternatives = {"own_symbol_undefined"},
-            .more = {}};
   return {.cause = "own_symbol_undefined",
           .sure = "likely",
           .meaning = message("{} is not a symbol of torch, Python or CUDA: the module lacks a function of "

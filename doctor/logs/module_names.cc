@@ -81,8 +81,6 @@ bool is_private_module(std::string_view name) {
                                  "_pytest",     "_cffi_backend",   "_yaml",        "__"});
 }
 
-bool is_model_package(std::string_view name) { return name == "mamba_ssm" || name == "causal_conv1d"; }
-
 // Packages with CUDA code of their own. Imported by a program, it is the package itself that is not installed; imported
 // by an installed package, it is something that this one depends on.
 bool is_extension_package(std::string_view name) {
@@ -180,7 +178,7 @@ bool is_of_a_fork(std::string_view name) {
   return starts_with_any(name, {"mamba_inner_fn_no_out_proj", "bimamba_inner"});
 }
 
-// The functions of torchsparse's backend that are not for the CPU, by whose names the releases before 1.4 do not say it.
+// torchsparse's backend before 1.4 marks the functions for the CPU only.
 bool is_of_the_gpu(std::string_view package, std::string_view name) {
   return name.ends_with("_cuda") || name.starts_with("cuda_") || name.ends_with("_gpu") ||
          (package == "torchsparse_backend" && name.find("cpu") == std::string_view::npos);

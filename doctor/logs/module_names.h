@@ -12,8 +12,7 @@ bool is_of_a_program(std::string_view name);
 bool looks_compiled(std::string_view module);
 bool is_private_module(std::string_view name);
 
-// The packages whose modules scankit builds, and those with CUDA code of their own.
-bool is_model_package(std::string_view name);
+// Packages with CUDA code of their own.
 bool is_extension_package(std::string_view name);
 
 // Packages of Python itself, and what it has on Unix only (`name` is "" for a module).
@@ -23,7 +22,7 @@ bool is_of_unix(std::string_view module, std::string_view name);
 bool is_in_a_namespace(std::string_view top, std::string_view name);
 bool is_named_like_a_class(std::string_view name);
 
-// Functions that only changed copies of mamba_ssm have, and those that only a build with CUDA has.
+// Functions that only changed copies of mamba_ssm have, and those that a build without CUDA lacks.
 bool is_of_a_fork(std::string_view name);
 bool is_of_the_gpu(std::string_view package, std::string_view name);
 

@@ -42,6 +42,7 @@ Texts texts_of_tables() {
   for (const knowledge::LogRule& rule : knowledge::log_rules()) {
     add(texts, rule.meaning, "log rule " + rule.id + ": meaning");
     add(texts, rule.settles, "log rule " + rule.id + ": \"to be sure, look at ...\"");
+    add(texts, rule.repair, "log rule " + rule.id + ": repair");
   }
   for (const knowledge::LogJoin& join : knowledge::log_joins()) {
     add(texts, join.meaning, "log rule for " + join.gives + ": second half, \"meaning of the error; ...\"");
