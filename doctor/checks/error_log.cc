@@ -60,11 +60,33 @@ Fix install_missing(const std::string& package, Cause cause, bool has_python) {
   return Advice{message("install it: scankit fix --package {}", normalized_name(package))};
 }
 
-// The rule's own repair, unless another line of the log has made the hit mean something else.
-std::string next_step_of(const LogHit& hit, Cause cause) {
+// The rule's own repair, unless another line of the log has made the hit mean something else. "" for none.
+std::string own_repair(const LogHit& hit) {
   const knowledge::LogRule* rule = knowledge::log_rule(hit.rule);
-  const bool own = rule != nullptr && !rule->repair.empty() && rule->cause == hit.cause;
-  return own ? rule->repair : std::string(info(cause).next_step);
+  return rule != nullptr && rule->cause == hit.cause ? rule->repair : "";
+}
+
+std::string fact_of(const LogHit& hit, const std::string& name) {
+  const auto fact = std::ranges::find(hit.facts, name, &LogFact::name);
+  return fact == hit.facts.end() ? "" : fact->value;
+}
+
+// What to do about a name that the installed release does not have yet, or has no longer. Empty where the log, or the
+// table of names, does not say which of the two.
+Message release_to_install(const LogHit& hit, Cause cause) {
+  // torch pins its triton, and what was not built, or is a fork's, no release of the index has.
+  const bool of_releases = cause == Cause::TorchTooOldForSources || cause == Cause::TorchApiRemovedInSource ||
+                           cause == Cause::PackageReleasesDiffer || cause == Cause::TransformersIncompatible;
+  if (!of_releases) return {};
+  const std::string distribution = fact_of(hit, "distribution");
+  const std::string first = fact_of(hit, "first_release"), gone = fact_of(hit, "gone_in");
+  if (!first.empty())
+    return message("install {} {} or newer, or a release of what uses it that fits the installed one",
+                   distribution, first);
+  if (!gone.empty())
+    return message("install {} older than {}, or a release of what uses it that fits the installed one",
+                   distribution, gone);
+  return {};
 }
 
 // Without the facts of a machine, commands are part of the sentences and no fix of their own: a log does not
@@ -72,14 +94,18 @@ std::string next_step_of(const LogHit& hit, Cause cause) {
 std::vector<Fix> log_fixes(const Snapshot& snapshot, const LogHit& hit, Cause cause) {
   std::vector<Fix> fixes;
   if (const Message ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
-  const auto named = std::ranges::find(hit.facts, std::string("module"), &LogFact::name);
-  const std::string package = named == hit.facts.end() ? hit.module : named->value;
-  if (cause == Cause::PackageNotInstalled || cause == Cause::MissingPythonDependency)
+  const std::string named = fact_of(hit, "module");
+  const std::string& package = named.empty() ? hit.module : named;
+  if (const std::string own = own_repair(hit); !own.empty())
+    fixes.emplace_back(Advice{table_text(own)});
+  else if (const Message release = release_to_install(hit, cause); !release.empty())
+    fixes.emplace_back(Advice{release});
+  else if (cause == Cause::PackageNotInstalled || cause == Cause::MissingPythonDependency)
     fixes.push_back(install_missing(package, cause, snapshot.python.present()));
   else if (const std::string again = isolated(cause) ? build_again(snapshot) : ""; !again.empty())
     fixes.push_back(shell_advice(table_text(info(cause).next_step), again));
   else
-    fixes.emplace_back(Advice{table_text(next_step_of(hit, cause))});
+    fixes.emplace_back(Advice{table_text(std::string(info(cause).next_step))});
   return fixes;
 }
 

@@ -239,6 +239,7 @@ Judged judge(const std::string& kind, const Captures& captures, const Surroundin
   if (kind == "library") return judge_library(captures, around);
   if (kind == "module") return judge_module(captures, around);
   if (kind == "name") return judge_name(captures, around);
+  if (kind == "tokenizer") return judge_tokenizer(captures);
   if (kind == "call") return judge_call(captures, around);
   if (kind == "wheel") return judge_wheel(captures);
   if (kind == "header") return judge_header(captures);

@@ -41,6 +41,7 @@ Judged judge_library(const Captures& captures, const Surroundings& around);
 Judged judge_version(const Captures& captures);
 Judged judge_module(const Captures& captures, const Surroundings& around);
 Judged judge_name(const Captures& captures, const Surroundings& around);
+Judged judge_tokenizer(const Captures& captures);
 Judged judge_call(const Captures& captures, const Surroundings& around);
 Judged judge_wheel(const Captures& captures);
 Judged judge_header(const Captures& captures);

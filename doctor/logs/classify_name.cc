@@ -7,6 +7,7 @@
 #include "doctor/logs/classify.h"
 #include "doctor/logs/known_names.h"
 #include "doctor/logs/module_names.h"
+#include "doctor/logs/name_history.h"
 
 namespace scankit::logs {
 namespace {
@@ -44,12 +45,14 @@ Judged judge_torch_module(const std::string& name, const Surroundings& around) {
     return verdict("torch_incomplete", "likely",
                    message("torch's Python files are installed but its compiled part is not"),
                    message("whether the current directory contains a directory named torch"));
-  if (is_young_module_of_torch(name))
-    return verdict("torch_too_old_for_sources", "likely", message("this torch has no {}", name),
-                   message("the torch release that the program was written for"),
-                   {"torch_api_removed_in_source"});
-  return verdict("torch_api_removed_in_source", "likely", message("this torch has no {}", name),
-                 message("the torch release that the program was written for"));
+  const NameHistory history = history_of(name, "");
+  const bool not_yet = history.why == Lacking::NotYet;
+  Judged judged = verdict(not_yet ? "torch_too_old_for_sources" : "torch_api_removed_in_source", "likely",
+                          lacking_because(history, name, "", message("this torch has no {}", name)),
+                          message("the torch release that the program was written for"),
+                          {not_yet ? "torch_api_removed_in_source" : "torch_too_old_for_sources"});
+  add_history(history, judged);
+  return judged;
 }
 
 // A variant of selective_scan_cuda is built from the sources of its project; of any other module a file is missing.
@@ -67,6 +70,23 @@ Judged judge_compiled_module(const std::string& name) {
                  {"python_abi_tag_mismatch", "variant_name_mismatch"});
 }
 
+// Of a package that Python found, or its name would be the missing one: a part of it.
+Judged judge_missing_part(const std::string& top, const std::string& name, const Surroundings& around) {
+  if (is_next_to(around.caller, name))
+    return verdict(
+        "module_not_built", "possible",
+        message("{} has no {} next to the file that imports it: most often a part that is compiled", top,
+                name),
+        message("the setup.py of the project, and whether it was run"), {"package_releases_differ"});
+  if (is_named_like_a_class(name))
+    return verdict("", "certain", message("{} is imported as a module and has the name of a class", name));
+  const Message otherwise =
+      message("the installed {} has no part {}: the program needs another release", top, name);
+  return verdict("package_releases_differ", "likely",
+                 lacking_because(history_of(name, ""), name, "", otherwise),
+                 message("the release of {}", top), {"fork_needed"});
+}
+
 }  // namespace
 
 // Decides by the name of a module that Python did not find (ModuleNotFoundError).
@@ -79,8 +99,10 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
   else if (top == "triton")
     judged = verdict("triton_incompatible", "certain", message("{} is not installed", name));
   else if (top == "transformers")
-    judged = verdict("transformers_incompatible", "likely", message("this transformers has no {}", name),
-                     message("the release of transformers"));
+    judged =
+        verdict("transformers_incompatible", "likely",
+                lacking_because(history_of(name, ""), name, "", message("this transformers has no {}", name)),
+                message("the release of transformers"));
   else if (name == "ninja")
     judged = verdict("ninja_missing", "certain", message("Python has no ninja"));
   else if (name == "causal_conv1d.cpp_functions")
@@ -114,24 +136,19 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
     judged = verdict("missing_python_dependency", "likely",
                      message("the Python package {} is not installed", name),
                      message("which Python ran: sys.executable"));
-  else if (is_next_to(around.caller, name))
-    judged =
-        verdict("module_not_built", "possible",
-                message("{} has no {} next to the file that imports it: most often a part that is compiled",
-                        top, name),
-                message("the setup.py of the project, and whether it was run"), {"package_releases_differ"});
-  else if (is_named_like_a_class(name))
-    judged = verdict("", "certain", message("{} is imported as a module and has the name of a class", name));
-  // Python found the package, or it would have named that: the part is of another release.
   else
-    judged = verdict("package_releases_differ", "likely",
-                     message("the installed {} has no part {}: the program needs another release", top, name),
-                     message("the release of {}", top), {"fork_needed"});
+    judged = judge_missing_part(top, name, around);
+  if (top != name) add_history(history_of(name, ""), judged);
   judged.more["module"] = name;
   return judged;
 }
 
 namespace {
+
+// torchaudio's set_audio_backend ends like a compiled module's name.
+bool is_named_like_a_function(const std::string& name) {
+  return starts_with_any(name, {"set_", "get_", "list_", "has_", "is_", "use_", "init_", "register_"});
+}
 
 // Of a name without its package, as Python before 3.7 prints it. A program may lack one of its own names; what an
 // installed package imports is another's.
@@ -156,11 +173,15 @@ Judged posix_name(const std::string& package, const std::string& name) {
 
 Judged is_lacking(const std::string& package, const std::string& name, std::string cause, std::string sure,
                   std::vector<std::string> others) {
-  return verdict(
+  const NameHistory history = history_of(package, name);
+  Judged judged = verdict(
       std::move(cause), std::move(sure),
-      message("the installed {} has no {}, which is used from it", package, name),
+      lacking_because(history, package, name,
+                      message("the installed {} has no {}, which is used from it", package, name)),
       message("the release of {}, and the one that its caller names", package.substr(0, package.find('.'))),
       std::move(others));
+  add_history(history, judged);
+  return judged;
 }
 
 // Without which torch is not whole, whatever its release.
@@ -198,6 +219,7 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
   const auto lacks = [&](std::string cause, std::string sure, std::vector<std::string> others = {}) {
     return is_lacking(package, name, std::move(cause), std::move(sure), std::move(others));
   };
+  const Lacking why = history_of(package, name).why;
   Judged judged;
   if (is_a_part_of_torch(package, name)) judged = judge_part_of_torch(package, name);
   // Each project that renders Gaussians has its own changed copy of the rasteriser, under one name.
@@ -210,12 +232,11 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
         verdict("built_without_cuda", "likely",
                 message("the compiled part of {} has no {}: it was built without its CUDA code", top, name),
                 message("whether nvcc and a GPU were found when it was built"), {"module_not_built"});
-  else if (looks_compiled(name) || (looks_compiled(package) && package != "torch._C"))
+  else if ((looks_compiled(name) && why == Lacking::Unknown && !is_named_like_a_function(name)) ||
+           (looks_compiled(package) && package != "torch._C"))
     judged = verdict("module_not_built", "likely",
                      message("the compiled part of {} is missing, or was built without {}", top, name),
                      message("the files next to {}/__init__.py", top), {"package_releases_differ"});
-  else if (top == "transformers" && came_with_newer_transformers(name))
-    judged = lacks("package_releases_differ", "likely", {"transformers_incompatible"});
   else if (top == "transformers")
     judged = lacks("transformers_incompatible", "certain");
   else if (package == "torch.utils._pytree")
@@ -229,12 +250,12 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
                      message("{} no longer has {}, which the build uses", package, name));
   else if (package.empty())
     judged = judge_name_alone(name, around);
-  else if (top == "torch" && is_removed_from_torch(name) && !is_young_part_of_torch(package))
+  else if (top == "torch" && why == Lacking::NoLonger)
     judged = is_called_by_a_package(around)
                  ? lacks("package_releases_differ", "likely", {"torch_api_removed_in_source"})
                  : lacks("torch_api_removed_in_source", "likely", {"package_releases_differ"});
   // An installed package is not sources that could be built for this torch: another release of it is needed.
-  else if (top == "torch" && (came_with_newer_torch(name) || is_young_part_of_torch(package)))
+  else if (top == "torch" && why == Lacking::NotYet)
     judged = is_called_by_a_package(around)
                  ? lacks("package_releases_differ", "likely", {"torch_too_old_for_sources"})
                  : lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});
@@ -246,6 +267,22 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
     judged = lacks("package_releases_differ",
                    installed || is_of_python(top) || top == "torch" ? "likely" : "possible",
                    {"transformers_incompatible", "package_overwritten"});
+  return judged;
+}
+
+// Decides by a class of tokenizer that transformers does not find. One that no release has belongs to a model, whose
+// repository contains its code: the program loads it without trust_remote_code, or the code is not there.
+Judged judge_tokenizer(const Captures& captures) {
+  const std::string name = capture(captures, "name");
+  const NameHistory history = history_of("transformers", name);
+  if (history.release.empty())
+    return verdict("", "certain",
+                   message("transformers has no {}: the class comes with the model, and is loaded only with "
+                           "trust_remote_code=True",
+                           name));
+  Judged judged =
+      verdict("transformers_incompatible", "certain", lacking_because(history, "transformers", name, {}));
+  add_history(history, judged);
   return judged;
 }
 

@@ -321,8 +321,8 @@ TEST(LogRules, AreWellFormed) {
   std::set<std::string> ids;
   const std::set<std::string> roles = {"fatal", "symptom", "clue", "warning", "last", "wrapper", "boundary"},
                               sure = {"certain", "likely", "possible"},
-                              kinds = {"",      "symbol", "version",  "library", "module",
-                                       "wheel", "header", "xformers", "name",    "call"};
+                              kinds = {"",       "symbol",   "version", "library", "module",   "wheel",
+                                       "header", "xformers", "name",    "call",    "tokenizer"};
   for (const knowledge::LogRule& rule : knowledge::log_rules()) {
     EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
     EXPECT_TRUE(roles.contains(rule.role) && sure.contains(rule.sure) && kinds.contains(rule.classify))

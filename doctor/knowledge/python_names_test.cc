@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/knowledge/python_names.h"
+
+#include <gtest/gtest.h>
+
+namespace scankit::knowledge {
+namespace {
+
+TEST(PythonNames, KnowsWhenANameCame) {
+  const auto fake = releases_of_name("torch.library", "register_fake");
+  ASSERT_TRUE(fake);
+  EXPECT_EQ(fake->first, "2.4");
+  EXPECT_EQ(fake->gone, "");
+  const auto cache = releases_of_name("transformers", "EncoderDecoderCache");
+  ASSERT_TRUE(cache);
+  EXPECT_FALSE(cache->first.empty());
+  EXPECT_EQ(cache->gone, "");
+}
+
+TEST(PythonNames, KnowsWhenANameWent) {
+  const auto download = releases_of_name("huggingface_hub", "cached_download");
+  ASSERT_TRUE(download);
+  EXPECT_EQ(download->gone, "0.26");
+  const auto six = releases_of_module("torch._six");
+  ASSERT_TRUE(six);
+  EXPECT_EQ(six->first, "");
+  EXPECT_EQ(six->gone, "2.0");
+}
+
+TEST(PythonNames, KnowsANameByThePackageThatHandsItOnAndAModuleByItsName) {
+  const auto norm = releases_of_name("torch.nn.modules.normalization", "RMSNorm");
+  ASSERT_TRUE(norm);
+  EXPECT_EQ(norm->first, "2.4");
+  const auto attention = releases_of_name("torch.nn", "attention");
+  ASSERT_TRUE(attention);
+  EXPECT_EQ(attention->first, "2.3");
+}
+
+TEST(PythonNames, KnowsNothingOfWhatIsAlwaysThereOrNever) {
+  EXPECT_FALSE(releases_of_name("torch", "Tensor"));
+  EXPECT_FALSE(releases_of_name("torch", "no_such_name"));
+  EXPECT_FALSE(releases_of_module("torch"));
+  EXPECT_FALSE(releases_of_module("a_package_of_the_user"));
+  EXPECT_FALSE(releases_of_name("", ""));
+  EXPECT_FALSE(releases_of_name("torch.library", ""));
+}
+
+}  // namespace
+}  // namespace scankit::knowledge

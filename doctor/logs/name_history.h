@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "doctor/base/message.h"
+#include "doctor/logs/classify.h"
+
+// Why an installed package lacks a name or a module: it is older than the first release that has it, or newer than the
+// last one.
+namespace scankit::logs {
+
+enum class Lacking { Unknown, NotYet, NoLonger };
+
+struct NameHistory {
+  Lacking why = Lacking::Unknown;
+  std::string package;  // "torch", as it is imported
+  std::string release;  // the first that has the name, or the first that no longer has it; "" where unknown
+};
+
+// Of `name` in `module` ("torch.library"); "" for the module itself.
+NameHistory history_of(const std::string& module, const std::string& name);
+
+// "torch.library has register_fake since torch 2.4, and the installed torch is older"; `otherwise` where no release is
+// known.
+Message lacking_because(const NameHistory& history, const std::string& module, const std::string& name,
+                        Message otherwise);
+
+// Adds the facts from which the next step names a release: "distribution" with "first_release" or "gone_in".
+void add_history(const NameHistory& history, Judged& judged);
+
+}  // namespace scankit::logs
