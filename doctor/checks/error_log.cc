@@ -4,6 +4,7 @@
 
 #include "doctor/base/message.h"
 #include "doctor/base/text.h"
+#include "doctor/base/version.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
@@ -71,22 +72,32 @@ std::string fact_of(const LogHit& hit, const std::string& name) {
   return fact == hit.facts.end() ? "" : fact->value;
 }
 
-// What to do about a name that the installed release does not have yet, or has no longer. Empty where the log, or the
+std::string installed_version(const Snapshot& snapshot, const std::string& distribution) {
+  if (distribution == "torch" && snapshot.torch.present()) return snapshot.torch.value.version;
+  const Distribution* found = find_distribution(snapshot.distributions.value, distribution);
+  return found == nullptr ? "" : found->version;
+}
+
+// What to do about a name that the imported release does not have yet, or has no longer. Empty where the log, or the
 // table of names, does not say which of the two.
-Message release_to_install(const LogHit& hit, Cause cause) {
+Message release_to_install(const Snapshot& snapshot, const LogHit& hit, Cause cause) {
   // torch pins its triton, and what was not built, or is a fork's, no release of the index has.
   const bool of_releases = cause == Cause::TorchTooOldForSources || cause == Cause::TorchApiRemovedInSource ||
                            cause == Cause::PackageReleasesDiffer || cause == Cause::TransformersIncompatible;
-  if (!of_releases) return {};
-  const std::string distribution = fact_of(hit, "distribution");
   const std::string first = fact_of(hit, "first_release"), gone = fact_of(hit, "gone_in");
+  if (!of_releases || (first.empty() && gone.empty())) return {};
+  const std::string distribution = fact_of(hit, "distribution");
+  const std::string here = installed_version(snapshot, distribution);
+  if (!here.empty() && meets(here, first.empty() ? "<" + gone : ">=" + first))
+    return message(
+        "the installed {} {} has it: look for another copy that the program imports, or for the "
+        "environment from which the log is",
+        distribution, here);
   if (!first.empty())
     return message("install {} {} or newer, or a release of what uses it that fits the installed one",
                    distribution, first);
-  if (!gone.empty())
-    return message("install {} older than {}, or a release of what uses it that fits the installed one",
-                   distribution, gone);
-  return {};
+  return message("install {} older than {}, or a release of what uses it that fits the installed one",
+                 distribution, gone);
 }
 
 // Without the facts of a machine, commands are part of the sentences and no fix of their own: a log does not
@@ -98,7 +109,7 @@ std::vector<Fix> log_fixes(const Snapshot& snapshot, const LogHit& hit, Cause ca
   const std::string& package = named.empty() ? hit.module : named;
   if (const std::string own = own_repair(hit); !own.empty())
     fixes.emplace_back(Advice{table_text(own)});
-  else if (const Message release = release_to_install(hit, cause); !release.empty())
+  else if (const Message release = release_to_install(snapshot, hit, cause); !release.empty())
     fixes.emplace_back(Advice{release});
   else if (cause == Cause::PackageNotInstalled || cause == Cause::MissingPythonDependency)
     fixes.push_back(install_missing(package, cause, snapshot.python.present()));

@@ -39,17 +39,12 @@ Message lacking_because(const NameHistory& history, const std::string& module, c
                         Message otherwise) {
   const auto& [why, package, release] = history;
   if (release.empty()) return otherwise;
+  const bool not_yet = why == Lacking::NotYet;
   if (name.empty())
-    return why == Lacking::NotYet
-               ? message("{} exists since {} {}, and the installed {} is older", module, package, release,
-                         package)
-               : message("{} {} removed {}, and the installed {} is that release or a newer one", package,
-                         release, module, package);
-  return why == Lacking::NotYet
-             ? message("{} has {} since {} {}, and the installed {} is older", module, name, package, release,
-                       package)
-             : message("{} {} removed {} from {}, and the installed {} is that release or a newer one",
-                       package, release, name, module, package);
+    return not_yet ? message("{} is missing: it came with {} {}", module, package, release)
+                   : message("{} is missing: {} {} removed it", module, package, release);
+  return not_yet ? message("{} has no {}, which came with {} {}", module, name, package, release)
+                 : message("{} has no {}, which {} {} removed", module, name, package, release);
 }
 
 void add_history(const NameHistory& history, Judged& judged) {

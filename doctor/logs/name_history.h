@@ -20,8 +20,7 @@ struct NameHistory {
 // Of `name` in `module` ("torch.library"); "" for the module itself.
 NameHistory history_of(const std::string& module, const std::string& name);
 
-// "torch.library has register_fake since torch 2.4, and the installed torch is older"; `otherwise` where no release is
-// known.
+// "torch.library has no register_fake, which came with torch 2.4"; `otherwise` where no release is known.
 Message lacking_because(const NameHistory& history, const std::string& module, const std::string& name,
                         Message otherwise);
 

@@ -57,7 +57,6 @@ constexpr FaultRow kAtFault[] = {
     // A build that is to come or that has failed: tools, flags and sources.
     {Cause::HostCompilerUnsupported, AtFault::OfBuild},
     {Cause::CudaVersionMismatchBuild, AtFault::OfBuild},
-    {Cause::TorchApiRemovedInSource, AtFault::OfBuild},
     {Cause::NvccUnknownArch, AtFault::OfBuild},
     {Cause::NvccMissing, AtFault::OfBuild},
     {Cause::BuildOom, AtFault::OfBuild},
@@ -74,7 +73,6 @@ constexpr FaultRow kAtFault[] = {
     {Cause::IncludeMissingInSources, AtFault::OfBuild},
     {Cause::CudaHeadersChanged, AtFault::OfBuild},
     {Cause::SystemHeadersMissing, AtFault::OfBuild},
-    {Cause::TorchTooOldForSources, AtFault::OfBuild},
     // pip, uv or conda found nothing to install, or could not reach where it is.
     {Cause::NetworkBlocked, AtFault::OfInstallation},
     {Cause::WheelNotFound, AtFault::OfInstallation},
