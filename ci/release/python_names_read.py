@@ -16,7 +16,9 @@ import warnings
 import zipfile
 
 SKIPPED = {"tests", "test", "_vendor", "third_party", "extern", "__pycache__"}
-LIGHT = re.compile(r"transformers\.models\.|diffusers\.(models|pipelines)\.|torch\.(_inductor|_dynamo|testing|_refs)\b|"
+# What others take from the files of a model is what its family had for long.
+LIGHT = re.compile(r"transformers\.models\.(?!(llama|mistral|mixtral|qwen2|qwen2_vl|gemma|bert|gpt2|clip|t5|opt|falcon|mamba|"
+                   r"whisper|bart)\.modeling_)|diffusers\.(models|pipelines)\.|torch\.(_inductor|_dynamo|testing|_refs)\b|"
                    r"gradio\.(.*\.)?_[a-z]")
 COMPILED = re.compile(r"^([A-Za-z_]\w*)(\.cpython-[\w-]+|\.cp\d+-[\w-]+|\.abi3|\.pypy[\w-]+)?\.(so|pyd)$")
 LAZY = re.compile(r"import_structure|submod_attrs|lazy_import|_dynamic_imports|_attr_to_module|_class_to_module", re.I)

@@ -88,11 +88,16 @@ Message release_to_install(const Snapshot& snapshot, const LogHit& hit, Cause ca
   if (!of_releases || (first.empty() && gone.empty())) return {};
   const std::string distribution = fact_of(hit, "distribution");
   const std::string here = installed_version(snapshot, distribution);
-  if (!here.empty() && meets(here, first.empty() ? "<" + gone : ">=" + first))
+  if (!here.empty() && (first.empty() || meets(here, ">=" + first)) &&
+      (gone.empty() || meets(here, "<" + gone)))
     return message(
         "the installed {} {} has it: look for another copy that the program imports, or for the "
         "environment from which the log is",
         distribution, here);
+  if (!first.empty() && !gone.empty())
+    return message(
+        "install {} {} or newer, but older than {}, or a release of what uses it that fits the installed one",
+        distribution, first, gone);
   if (!first.empty())
     return message("install {} {} or newer, or a release of what uses it that fits the installed one",
                    distribution, first);

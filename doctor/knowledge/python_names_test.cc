@@ -27,6 +27,13 @@ TEST(PythonNames, KnowsWhenANameWent) {
   EXPECT_EQ(six->gone, "2.0");
 }
 
+TEST(PythonNames, KnowsWhenANameCameAndWent) {
+  const auto attention = releases_of_name("transformers.models.llama.modeling_llama", "LlamaFlashAttention2");
+  ASSERT_TRUE(attention);
+  EXPECT_EQ(attention->first, "4.34");
+  EXPECT_EQ(attention->gone, "4.48");
+}
+
 TEST(PythonNames, KnowsANameByThePackageThatHandsItOnAndAModuleByItsName) {
   const auto norm = releases_of_name("torch.nn.modules.normalization", "RMSNorm");
   ASSERT_TRUE(norm);

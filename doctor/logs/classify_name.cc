@@ -275,7 +275,7 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
 Judged judge_tokenizer(const Captures& captures) {
   const std::string name = capture(captures, "name");
   const NameHistory history = history_of("transformers", name);
-  if (history.release.empty())
+  if (history.first.empty() && history.gone.empty())
     return verdict("", "certain",
                    message("transformers has no {}: the class comes with the model, and is loaded only with "
                            "trust_remote_code=True",

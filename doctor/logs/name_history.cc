@@ -25,11 +25,12 @@ NameHistory history_of(const std::string& module, const std::string& name) {
   history.package = module.substr(0, module.find('.'));
   const auto span =
       name.empty() ? knowledge::releases_of_module(module) : knowledge::releases_of_name(module, name);
-  // A name that came and went says nothing: the installed release may lie before its first or behind its last.
-  if (span && span->first.empty() != span->gone.empty()) {
-    history.why = span->gone.empty() ? Lacking::NotYet : Lacking::NoLonger;
-    history.release = span->gone.empty() ? span->first : span->gone;
-  } else if (!span && history.package == "torch") {
+  if (span) {
+    history.first = span->first;
+    history.gone = span->gone;
+    if (span->first.empty() != span->gone.empty())
+      history.why = span->gone.empty() ? Lacking::NotYet : Lacking::NoLonger;
+  } else if (history.package == "torch") {
     history.why = why_torch_lacks(module, name);
   }
   return history;
@@ -37,21 +38,26 @@ NameHistory history_of(const std::string& module, const std::string& name) {
 
 Message lacking_because(const NameHistory& history, const std::string& module, const std::string& name,
                         Message otherwise) {
-  const auto& [why, package, release] = history;
-  if (release.empty()) return otherwise;
-  const bool not_yet = why == Lacking::NotYet;
-  if (name.empty())
-    return not_yet ? message("{} is missing: it came with {} {}", module, package, release)
-                   : message("{} is missing: {} {} removed it", module, package, release);
-  return not_yet ? message("{} has no {}, which came with {} {}", module, name, package, release)
-                 : message("{} has no {}, which {} {} removed", module, name, package, release);
+  const auto& [why, package, first, gone] = history;
+  if (first.empty() && gone.empty()) return otherwise;
+  if (name.empty()) {
+    if (gone.empty()) return message("{} is missing: it came with {} {}", module, package, first);
+    return first.empty() ? message("{} is missing: {} {} removed it", module, package, gone)
+                         : message("{} is missing: it came with {} {}, and {} removed it", module, package,
+                                   first, gone);
+  }
+  if (gone.empty()) return message("{} has no {}, which came with {} {}", module, name, package, first);
+  return first.empty() ? message("{} has no {}, which {} {} removed", module, name, package, gone)
+                       : message("{} has no {}, which came with {} {}, and which {} removed", module, name,
+                                 package, first, gone);
 }
 
 void add_history(const NameHistory& history, Judged& judged) {
-  if (history.release.empty()) return;
+  if (history.first.empty() && history.gone.empty()) return;
   judged.more["distribution"] =
       knowledge::distribution_of_import_name(history.package).value_or(history.package);
-  judged.more[history.why == Lacking::NotYet ? "first_release" : "gone_in"] = history.release;
+  if (!history.first.empty()) judged.more["first_release"] = history.first;
+  if (!history.gone.empty()) judged.more["gone_in"] = history.gone;
 }
 
 }  // namespace scankit::logs

@@ -6,7 +6,7 @@
 #include "doctor/logs/classify.h"
 
 // Why an installed package lacks a name or a module: it is older than the first release that has it, or newer than the
-// last one.
+// last one. Of a name that came and went a log does not show which of the two.
 namespace scankit::logs {
 
 enum class Lacking { Unknown, NotYet, NoLonger };
@@ -14,7 +14,8 @@ enum class Lacking { Unknown, NotYet, NoLonger };
 struct NameHistory {
   Lacking why = Lacking::Unknown;
   std::string package;  // "torch", as it is imported
-  std::string release;  // the first that has the name, or the first that no longer has it; "" where unknown
+  std::string first,
+      gone;  // the first release that has the name, and the first that no longer has it; "" for no limit
 };
 
 // Of `name` in `module` ("torch.library"); "" for the module itself.
@@ -24,7 +25,7 @@ NameHistory history_of(const std::string& module, const std::string& name);
 Message lacking_because(const NameHistory& history, const std::string& module, const std::string& name,
                         Message otherwise);
 
-// Adds the facts from which the next step names a release: "distribution" with "first_release" or "gone_in".
+// Adds the facts from which the next step names a release: "distribution" with "first_release", "gone_in" or both.
 void add_history(const NameHistory& history, Judged& judged);
 
 }  // namespace scankit::logs
