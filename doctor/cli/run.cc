@@ -52,6 +52,7 @@ Log log_of(const RunOptions& options, const run::CommandRun& run) {
       options.log.empty() ? say("output of {}", path_basename(options.command.front())) : options.log;
   log.alone = true;
   name_modules(log);
+  excuse_own_shell(options.command, run, log);
   return log;
 }
 

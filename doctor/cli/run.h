@@ -58,6 +58,9 @@ bool is_explained(const std::vector<std::string>& words, const std::string& outp
 
 // Gives the hits of the log the dotted names by which the doctor knows their modules ("torchvision._C").
 void name_modules(Log& log);
+// "sh: 1: X: not found" is taken for the shell of a package. Where the command itself is, or starts, a shell that ended with
+// its status for that, X is what the user wrote: the hit is left without a cause.
+void excuse_own_shell(const std::vector<std::string>& words, const run::CommandRun& run, Log& log);
 // The modules to look at for an error in the output; empty for the doctor's own choice.
 std::vector<std::string> modules_of_error(const Log& log);
 // The modules that a process may have crashed in: the one that the kernel's log names, else the ones that it

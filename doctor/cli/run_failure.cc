@@ -103,6 +103,14 @@ void name_modules(Log& log) {
     if (const std::string module = run::module_of_file(hit.file); !module.empty()) hit.module = module;
 }
 
+void excuse_own_shell(const std::vector<std::string>& words, const run::CommandRun& run, Log& log) {
+  if (!WIFEXITED(run.status) || WEXITSTATUS(run.status) != 127) return;
+  const Message meaning = run::meaning_of_exit(words, 127, run.output.text);
+  if (meaning.empty() || root_hit(log) == nullptr || log.hits.front().rule != "program_of_shell") return;
+  log.hits.front().cause.clear();
+  log.hits.front().meaning = meaning;
+}
+
 std::vector<std::string> modules_of_error(const Log& log) {
   const LogHit* root = root_hit(log);
   if (root == nullptr || root->module.empty()) return {};

@@ -192,6 +192,8 @@ def test_environment_that_changes(run, environment):
 def test_exit_statuses_of_other_programs(run, work):
     run("timeout", "0.2", "sleep", "20").ends(124, "its time was up, so timeout ended it")
     run("sh", "-c", "no-such-command").ends(127, "a program that it calls was not found")
+    # Not so of the shell that a program starts.
+    run(sys.executable, "-c", "import os; os.system('no-such-command'); raise SystemExit(3)").ends(3, "system_program_missing")
     (work / "plain").write_text("text")
     run("sh", "-c", "./plain").ends(126, "a program that it calls cannot be executed")
     run("env", "A=b", "no-such-command").ends(127, "a program that it calls was not found")
