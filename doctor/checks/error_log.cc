@@ -78,8 +78,7 @@ std::string installed_version(const Snapshot& snapshot, const std::string& distr
   return found == nullptr ? "" : found->version;
 }
 
-// What to do about a name that the imported release does not have yet, or has no longer. Empty where the log, or the
-// table of names, does not say which of the two.
+// What to do about a name that the imported release does not have yet, or has no longer. Empty where no release is known.
 Message release_to_install(const Snapshot& snapshot, const LogHit& hit, Cause cause) {
   // torch pins its triton, and what was not built, or is a fork's, no release of the index has.
   const bool of_releases = cause == Cause::TorchTooOldForSources || cause == Cause::TorchApiRemovedInSource ||
@@ -91,18 +90,21 @@ Message release_to_install(const Snapshot& snapshot, const LogHit& hit, Cause ca
   if (!here.empty() && (first.empty() || meets(here, ">=" + first)) &&
       (gone.empty() || meets(here, "<" + gone)))
     return message(
-        "the installed {} {} has it: look for another copy that the program imports, or for the "
-        "environment from which the log is",
+        "the installed {} {} has it: the program imports another copy, or the log is from another "
+        "environment",
         distribution, here);
   if (!first.empty() && !gone.empty())
     return message(
-        "install {} {} or newer, but older than {}, or a release of what uses it that fits the installed one",
+        "install {} {} or newer, but older than {}, or a version of the importing code that works with the "
+        "installed one",
         distribution, first, gone);
   if (!first.empty())
-    return message("install {} {} or newer, or a release of what uses it that fits the installed one",
-                   distribution, first);
-  return message("install {} older than {}, or a release of what uses it that fits the installed one",
-                 distribution, gone);
+    return message(
+        "install {} {} or newer, or a version of the importing code that works with the installed one",
+        distribution, first);
+  return message(
+      "install {} older than {}, or a version of the importing code that works with the installed one",
+      distribution, gone);
 }
 
 // Without the facts of a machine, commands are part of the sentences and no fix of their own: a log does not

@@ -16,8 +16,7 @@ constexpr std::string_view kNewer =
     "opaque_object infer_schema register_autograd py_sym_types SDPBackend StateDictType "
     "bfloat16 ";
 constexpr std::string_view kRemoved =
-    " _six symeig eig lstsq solve gels rfft irfft gesv matrix_rank potrf btrifact ffi reduce_op "
-    "_unwrap_optional _DataLoaderIter ";
+    " symeig eig lstsq solve matrix_rank ffi reduce_op _unwrap_optional _DataLoaderIter ";
 constexpr std::string_view kRemovedFromPython =
     " imp asyncore asynchat smtpd cgi cgitb crypt pipes telnetlib audioop lib2to3 binhex "
     "imghdr sndhdr nntplib ";
