@@ -49,7 +49,7 @@ class File:
 
     def __init__(self):
         self.own, self.got, self.plain, self.maybe = set(), {}, set(), set()
-        self.all, self.all_open, self.stars, self.open = None, False, [], False
+        self.all, self.all_open, self.stars, self.open, self.forwards = None, False, [], False, False
         self.texts, self.asked, self.structure, self.used = {}, None, False, set()
 
     def read(self, text):
@@ -108,6 +108,9 @@ class File:
         if one.name == "__getattr__":
             self.asked = (set().union(*(strings(part, True) for part in one.body)),
                           {part.id for part in ast.walk(one) if isinstance(part, ast.Name)})
+            # numpy.core.umath hands what it is asked for on to numpy._core.umath.
+            self.forwards = any(isinstance(part, ast.Call) and root(part.func) == "getattr" and len(part.args) > 1
+                                and root(part.args[1]) == one.args.args[0].arg for part in ast.walk(one))
 
     asyncfunctiondef = typealias = classdef
 
@@ -259,6 +262,10 @@ def collect(path, packages, known):
     return files
 
 
+def empty():
+    return {kind: set() for kind in ("own", "got", "plain", "maybe", "out")} | {"open": False}
+
+
 class Release:
     """The modules of one archive, with star imports followed."""
 
@@ -279,13 +286,17 @@ class Release:
         """What a module has: an entry with sets, and in "out" what a star import of it takes."""
         if module in self.done or module not in self.files:
             return self.done.get(module, {"out": set(), "open": True})
-        entry = {kind: set() for kind in ("own", "got", "plain", "maybe", "out")} | {"open": False}
+        entry, typed = empty(), empty()
         # A module that imports itself in a circle sees what is there so far.
         self.done[module] = entry
         kinds = {kind: file for kind, file in self.files[module].items() if file}
         entry["open"] = "so" in self.files[module] and not kinds
+        # What only the stub of a file that runs has may be for type checkers alone: numpy's has the names of typing. torch's
+        # stubs tell what compiled code adds to its files.
+        runs = any(not kind.startswith("pyi") for kind in kinds) and not self.stubbed(module)
         for kind, file in kinds.items():
-            self.add(entry, module, kind, file)
+            self.add(typed if runs and kind.startswith("pyi") else entry, module, kind, file)
+        entry["maybe"] |= typed["own"] | typed["got"] | typed["plain"]
         entry["plain"] |= self.used(module)
         entry["own"] |= self.children.get(module, set())
         return entry
@@ -318,7 +329,7 @@ class Release:
             entry["out"] |= {name for name in own | got | file.plain if not name.startswith("_")}
         # A stub tells what a module makes when it is run.
         covered = self.stubbed(module) or not kind.startswith("pyi") and any(one.startswith("pyi") for one in self.files[module])
-        entry["open"] |= unknown and not covered
+        entry["open"] |= file.forwards or unknown and not covered
 
     def stubbed(self, module):
         return any(kind.startswith("pyi") for kind in self.files.get(STUBBED.get(module), {}))

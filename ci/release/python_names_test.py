@@ -89,8 +89,22 @@ def test_stubs(tmp_path):
     files = {"pack/__init__.py": "from ._C import *\nglobals()['x'] = 1\n", "pack/__init__.pyi": "from .a import b as b\ndef c(): ...\n",
              "pack/_C.so": "", "pack/_C.pyi": "d: int\n"}
     entries = python_names_read.read_archive(wheel(tmp_path, files), ["pack"])
-    assert set(entries["pack"]["own"]) == {"b", "c", "d", "_C"} and not entries["pack"]["open"]
+    # What the stub of a file that runs has more may be for type checkers alone.
+    assert set(entries["pack"]["own"]) == {"d", "_C"} and set(entries["pack"]["maybe"]) == {"b", "c"}
+    assert not entries["pack"]["open"]
     assert entries["pack._C"] == {"own": ["d"], "got": [], "plain": [], "maybe": [], "open": False}
+
+
+def test_stubs_of_torch_tell_what_its_compiled_code_adds(tmp_path):
+    files = {"torch/__init__.py": "globals()['x'] = 1\n", "torch/__init__.pyi": "def c(): ...\n", "torch/_C.pyi": "d: int\n"}
+    entry = python_names_read.read_archive(wheel(tmp_path, files), ["torch"])["torch"]
+    assert set(entry["own"]) == {"c", "_C"} and not entry["maybe"] and not entry["open"]
+
+
+def test_a_module_that_hands_on_what_it_is_asked_for(tmp_path):
+    text = "def __getattr__(asked):\n    from . import _real\n    found = getattr(_real, asked, None)\n    return found or error('no name')\n"
+    files = {"pack/__init__.py": "", "pack/core.py": text, "pack/core.pyi": "a: int\n", "pack/_real.py": "a = b = 1\n"}
+    assert python_names_read.read_archive(wheel(tmp_path, files), ["pack"])["pack.core"]["open"]
 
 
 def test_lazy_structure(tmp_path):
