@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "doctor/base/message.h"
+#include "doctor/base/version.h"
 #include "doctor/knowledge/known_packages.h"
 #include "doctor/logs/classify.h"
 #include "doctor/logs/known_names.h"
@@ -270,18 +271,25 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
   return judged;
 }
 
-// Decides by a class of tokenizer that transformers does not find. One that no release has belongs to a model, whose
-// repository contains its code: the program loads it without trust_remote_code, or the code is not there.
+// Decides by a class of tokenizer that transformers does not find. The table does not tell a class of every release,
+// which needs a package such as sentencepiece, from one of no release, which belongs to a model whose repository contains
+// its code.
 Judged judge_tokenizer(const Captures& captures) {
   const std::string name = capture(captures, "name");
   const NameHistory history = history_of("transformers", name);
-  if (history.first.empty() && history.gone.empty())
-    return verdict("", "certain",
-                   message("transformers has no {}: the class comes with the model, and is loaded only with "
-                           "trust_remote_code=True",
-                           name));
+  // Nobody has a transformers that is older than 4: what came before it lacks its package.
+  const bool came = !history.first.empty() && meets(history.first, ">=4");
+  if (!came && history.gone.empty())
+    return verdict(
+        "", "likely",
+        message("transformers does not find {}: the class comes with the model, and is loaded only with "
+                "trust_remote_code=True, or it needs a package such as sentencepiece",
+                name),
+        message("the files of the model, and pip list of sentencepiece and tiktoken"));
   Judged judged =
-      verdict("transformers_incompatible", "certain", lacking_because(history, "transformers", name, {}));
+      verdict("transformers_incompatible", "likely", lacking_because(history, "transformers", name, {}),
+              message("the release of transformers, and pip list of sentencepiece and tiktoken"),
+              {"missing_python_dependency"});
   add_history(history, judged);
   return judged;
 }
