@@ -25,6 +25,7 @@ constexpr const char* kOtherFile = "no table says where a matching file is avail
 const std::map<std::pair<std::string, std::string>, std::string> kNoCommand = {
     {{"*", "torch_not_imported_first"}, "the line is missing in the user's own program"},
     {{"*", "required_missing"}, "the name of a module is not always that of the package that provides it"},
+    {{"torch_has_cuda", "rocm_torch"}, "a package for ROCm is built in a way of its own"},
     {{"*", "system_library_missing"}, "a package of the system takes root"},
     {{"active_environment_usable", "environment_python_gone"},
      "the sentence and the page's last line hold it"},

@@ -198,12 +198,23 @@ CheckResult torch_has_cuda(const Snapshot& snapshot) {
       finding.evidence.push_back(copy.at("missing_libraries", i, "soname", parts.back()));
     }
     if (parts.empty()) continue;
-    finding.summary =
-        message("it needs {}; torch {} is a CPU build", join(parts), snapshot.torch.value.version);
-    finding.evidence.push_back({"/torch/value/cuda", ""});
-    finding.fixes = {cuda_build(snapshot)};
+    const Torch& torch = snapshot.torch.value;
+    if (!torch.hip.empty()) {
+      finding.cause = Cause::RocmTorch;
+      finding.summary =
+          message("it needs {}; torch {} is a ROCm build, for AMD GPUs", join(parts), torch.version);
+      finding.evidence.push_back({"/torch/value/hip", torch.hip});
+    } else {
+      finding.summary = message("it needs {}; torch {} is a CPU build", join(parts), torch.version);
+      finding.evidence.push_back({"/torch/value/cuda", ""});
+    }
+    const bool for_rocm = finding.cause == Cause::RocmTorch;
+    finding.fixes = {
+        for_rocm && snapshot.gpus.value.empty()
+            ? Fix{Advice{message("build {} for ROCm, as its documentation describes", copy->module)}}
+            : cuda_build(snapshot)};
     if (const auto fixes = module_fixes(snapshot, copy->module, "");
-        std::holds_alternative<InstallModule>(fixes[0]))
+        !for_rocm && std::holds_alternative<InstallModule>(fixes[0]))
       finding.fixes.push_back(fixes[0]);  // its CPU path works with this torch
     result.findings.push_back(finding);
   }

@@ -108,6 +108,11 @@ std::optional<Segment> Image::segment(std::uint32_t type) const {
   return std::nullopt;
 }
 
+bool requests_executable_stack(const Image& image) {
+  const auto stack = image.segment(PT_GNU_STACK);
+  return !stack || (stack->flags & PF_X) != 0;
+}
+
 // Only the part of a segment that the file backs counts, so an address in .bss is an error. PT_LOAD alone:
 // the other program headers describe pieces of the loaded ones.
 Result<std::uint64_t> Image::offset_of(std::uint64_t address, std::uint64_t length) const {

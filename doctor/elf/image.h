@@ -71,6 +71,10 @@ class Image {
   std::uint16_t section_count_ = 0, section_entry_ = 0, section_names_ = 0;
 };
 
+// Whether the loader has to make the stack executable for this file: PT_GNU_STACK says so, or there is none, which counts as
+// a request on x86-64 and aarch64 (glibc, sysdeps/*/stackinfo.h: DEFAULT_STACK_PERMS).
+bool requests_executable_stack(const Image& image);
+
 // The NUL-terminated texts in a file's constant data (.rodata*, .data*; all of it where section headers are
 // gone), each from `start` on: at most `most` of them, none longer than 512 bytes. It reads a megabyte at a
 // time and 64 in all: what comes later in a larger file is not seen.

@@ -8,34 +8,52 @@
 #include "doctor/base/embedded.h"
 
 SCANKIT_EMBEDDED(scankit_knowledge_python_names);
+SCANKIT_EMBEDDED(scankit_knowledge_standard_library);
 
 namespace scankit::knowledge {
 namespace {
 
+using Rows = std::vector<std::string_view>;
+
+Rows rows_in(std::string_view text) {
+  Rows out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (end > 0 && text.front() != '#') out.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
 // "torch.library register_fake 2.4 -": sorted by bytes, so that a row is found by its first two words.
-const std::vector<std::string_view>& rows() {
+const Rows& of_packages() {
   static const std::string text = SCANKIT_UNPACKED(scankit_knowledge_python_names);
-  static const std::vector<std::string_view> lines = [] {
-    std::vector<std::string_view> out;
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      if (end > 0 && rest.front() != '#') out.push_back(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    return out;
-  }();
-  return lines;
+  static const Rows rows = rows_in(text);
+  return rows;
+}
+
+const Rows& of_python() {
+  static const std::string text = SCANKIT_UNPACKED(scankit_knowledge_standard_library);
+  static const Rows rows = rows_in(text);
+  return rows;
+}
+
+// The first row that begins with `start`; "" for none.
+std::string_view first_row(const Rows& rows, std::string_view start) {
+  const auto at = std::ranges::lower_bound(rows, start);
+  return at != rows.end() && at->starts_with(start) ? *at : std::string_view();
 }
 
 std::string_view bound(std::string_view word) { return word == "-" ? std::string_view() : word; }
 
 std::optional<ReleasesOfName> row_of(std::string_view module, std::string_view name) {
   const std::string key = std::string(module) + ' ' + std::string(name) + ' ';
-  const auto at = std::ranges::lower_bound(rows(), std::string_view(key));
-  if (at == rows().end() || !at->starts_with(key)) return std::nullopt;
-  const std::string_view span = at->substr(key.size());
+  const Rows& rows = is_of_python(module.substr(0, module.find('.'))) ? of_python() : of_packages();
+  const std::string_view row = first_row(rows, key);
+  if (row.empty()) return std::nullopt;
+  const std::string_view span = row.substr(key.size());
   const std::size_t blank = span.find(' ');
-  if (blank == std::string_view::npos) return std::nullopt;
+  if (blank == std::string_view::npos || span == "- -") return std::nullopt;
   return ReleasesOfName{bound(span.substr(0, blank)), bound(span.substr(blank + 1))};
 }
 
@@ -56,5 +74,12 @@ std::optional<ReleasesOfName> releases_of_name(std::string_view module, std::str
 }
 
 std::optional<ReleasesOfName> releases_of_module(std::string_view module) { return row_of(module, "*"); }
+
+bool is_of_python(std::string_view top) { return !first_row(of_python(), std::string(top) + " * ").empty(); }
+
+bool is_package_with_names(std::string_view top) {
+  const std::string name(top);
+  return !first_row(of_packages(), name + ' ').empty() || !first_row(of_packages(), name + '.').empty();
+}
 
 }  // namespace scankit::knowledge

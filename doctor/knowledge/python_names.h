@@ -3,8 +3,9 @@
 #include <optional>
 #include <string_view>
 
-// Which releases of a package have a module, or a name in a module (python_names.txt, which
-// ci/release/python_names.py makes from the files of every minor release).
+// Which releases of a package, or versions of Python, have a module, or a name in a module: python_names.txt, which
+// ci/release/python_names.py makes from the files of every minor release, and standard_library.txt, which
+// ci/release/standard_library_names.py has interpreters tell.
 namespace scankit::knowledge {
 
 // Minor releases as users write them, "2.4". The views live as long as the program.
@@ -17,5 +18,10 @@ struct ReleasesOfName {
 // was not read.
 std::optional<ReleasesOfName> releases_of_name(std::string_view module, std::string_view name);
 std::optional<ReleasesOfName> releases_of_module(std::string_view module);
+
+// Whether `top` is a module of Python's own at the top level, in any version that was asked: "collections", "imp".
+bool is_of_python(std::string_view top);
+// Whether the table has rows of the package: "torch".
+bool is_package_with_names(std::string_view top);
 
 }  // namespace scankit::knowledge

@@ -54,5 +54,33 @@ TEST(PythonNames, KnowsNothingOfWhatIsAlwaysThereOrNever) {
   EXPECT_FALSE(releases_of_name("torch.library", ""));
 }
 
+// As the interpreters told: collections.Mapping was handed on by 3.9, imp was last in 3.11.
+TEST(StandardLibrary, KnowsWhenPythonGainedAndLostNames) {
+  const auto mapping = releases_of_name("collections", "Mapping");
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ(mapping->first, "");
+  EXPECT_EQ(mapping->gone, "3.10");
+  const auto imp = releases_of_module("imp");
+  ASSERT_TRUE(imp);
+  EXPECT_EQ(imp->gone, "3.12");
+  const auto self = releases_of_name("typing", "Self");
+  ASSERT_TRUE(self);
+  EXPECT_EQ(self->first, "3.11");
+  EXPECT_EQ(releases_of_module("urllib2")->gone, "3");
+  EXPECT_FALSE(releases_of_name("collections", "OrderedDict"));
+  EXPECT_FALSE(releases_of_module("collections"));
+}
+
+TEST(StandardLibrary, KnowsTheModulesOfPythonFromThoseOfPackages) {
+  EXPECT_TRUE(is_of_python("collections"));
+  EXPECT_TRUE(is_of_python("imp"));
+  EXPECT_FALSE(is_of_python("torch"));
+  EXPECT_FALSE(is_of_python("coll"));
+  EXPECT_FALSE(is_of_python(""));
+  EXPECT_TRUE(is_package_with_names("torch"));
+  EXPECT_FALSE(is_package_with_names("tor"));
+  EXPECT_FALSE(is_package_with_names("collections"));
+}
+
 }  // namespace
 }  // namespace scankit::knowledge

@@ -244,6 +244,7 @@ Judged judge(const std::string& kind, const Captures& captures, const Surroundin
   if (kind == "wheel") return judge_wheel(captures);
   if (kind == "header") return judge_header(captures);
   if (kind == "xformers") return judge_xformers(captures);
+  if (kind == "hidden") return judge_hidden(captures, around);
   return {};
 }
 

@@ -46,6 +46,11 @@ Judged judge_call(const Captures& captures, const Surroundings& around);
 Judged judge_wheel(const Captures& captures);
 Judged judge_header(const Captures& captures);
 Judged judge_xformers(const Captures& captures);
+Judged judge_hidden(const Captures& captures, const Surroundings& around);
+// The file of the program that Python found as the module `name`, which is another's; "" where none is known to be one.
+// `place` is where Python found it, "" where the log does not say it.
+std::string hiding_file(const std::string& name, const std::string& place, const Surroundings& around);
+Judged hidden_by(const std::string& file, const std::string& name);
 // Calls the classifier that a rule names (`LogRule::classify`). Returns an empty Judged for
 // an unknown kind.
 Judged judge(const std::string& kind, const Captures& captures, const Surroundings& around);

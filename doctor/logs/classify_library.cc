@@ -21,7 +21,7 @@ Judged judge_library_of_torch(const std::string& name, bool itself) {
   if (starts_with_any(name, {"libtorch_cuda", "libc10_cuda"}))
     return verdict("cpu_only_torch", "likely",
                    message("torch's other libraries were found but its CUDA library was not"),
-                   "torch.version.cuda", {"torch_not_imported_first", "torch_incomplete"});
+                   "torch.version.cuda", {"torch_not_imported_first", "torch_incomplete", "rocm_torch"});
   // torch 1.5 split it from libtorch.so. A module names libc10.so and libtorch.so before it, and the loader stops at
   // the first library that it does not find: those were loaded, of an older torch.
   if (name.starts_with("libtorch_cpu.so") && !itself)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <string_view>
+#include <utility>
 
 #include "doctor/base/message.h"
 #include "doctor/base/version.h"
 #include "doctor/knowledge/known_packages.h"
+#include "doctor/knowledge/python_names.h"
 #include "doctor/logs/classify.h"
 #include "doctor/logs/known_names.h"
 #include "doctor/logs/module_names.h"
@@ -88,6 +91,38 @@ Judged judge_missing_part(const std::string& top, const std::string& name, const
                  message("the release of {}", top), {"fork_needed"});
 }
 
+// The program lies in a directory that has the module's name and the ending of a downloaded archive of a branch.
+bool is_renamed_checkout(const std::string& module, const std::string& file) {
+  return file.find('/' + module + "-master/") != std::string::npos ||
+         file.find('/' + module + "-main/") != std::string::npos;
+}
+
+// Names of modules that older versions of Python had and that programs give to their own files.
+bool is_named_like_a_program(std::string_view module) {
+  constexpr std::array kListed{"parser", "symbol", "formatter", "commands", "compiler",  "user",
+                               "new",    "sets",   "repr",      "mutex",    "exceptions"};
+  return std::ranges::find(kListed, module) != kListed.end();
+}
+
+// A module of Python's own that it does not find (`name` is ""), or a name that the module lacks.
+Judged judge_part_of_python(const std::string& module, const std::string& name, const Surroundings& around) {
+  const NameHistory history = history_of(module, name);
+  const bool own = name.empty() && is_named_like_a_program(module) && !is_called_by_a_package(around);
+  // What came with 3.0 is in every Python that is in use: where it is missing, it is not installed (tkinter).
+  const bool known = !history.gone.empty() || (!history.first.empty() && history.first != "3");
+  if (known && !own)
+    return verdict("python_unsupported", "likely", lacking_because(history, module, name, {}),
+                   message("python --version"));
+  if (name.empty())
+    return verdict("missing_python_dependency", "likely",
+                   message("the Python package {} is not installed", module),
+                   message("which Python ran: sys.executable"));
+  return verdict("", "likely",
+                 message("no version of Python has {} in {}: one of your own files may have the name {}",
+                         name, module, module),
+                 message("print({}.__file__)", module));
+}
+
 }  // namespace
 
 // Decides by the name of a module that Python did not find (ModuleNotFoundError).
@@ -118,6 +153,11 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
                              "its directory is not on sys.path",
                              name),
                      message("the current directory, and PYTHONPATH"));
+  else if (is_renamed_checkout(top, around.caller))
+    judged = verdict(
+        "", "likely",
+        message("the program's own directory has another name than {}, under which it is imported", top),
+        message("the name of the directory of the checkout"));
   else if (top == name && (knowledge::is_model_package(name) ||
                            (is_extension_package(name) && around.program &&
                             around.caller.find("/site-packages/") == std::string::npos)))
@@ -127,10 +167,8 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
   else if (is_of_unix(name, ""))
     judged = verdict("windows", "likely", message("{} is a part of Python on Unix only", name),
                      message("the system on which the program runs"));
-  else if (is_removed_from_python(name))
-    judged = verdict("package_releases_differ", "likely",
-                     message("this Python no longer has {}: the package that imports it is older", name),
-                     message("the release of that package, and python --version"));
+  else if (knowledge::is_of_python(top))
+    judged = judge_part_of_python(name, "", around);
   // A top-level name that nothing above knows is a package that is missing; a dotted one is a part that an
   // installed package does not have.
   else if (top == name || is_in_a_namespace(top, name))
@@ -205,6 +243,16 @@ Judged judge_part_of_torch(const std::string& package, const std::string& name) 
       {"torch_incomplete"});
 }
 
+// A name that other releases of torch have. An installed package is not sources that could be built for this torch:
+// another release of it is needed.
+Judged judge_name_of_another_torch(const std::string& package, const std::string& name, Lacking why,
+                                   const Surroundings& around) {
+  std::string cause = why == Lacking::NotYet ? "torch_too_old_for_sources" : "torch_api_removed_in_source";
+  std::string other = "package_releases_differ";
+  if (is_called_by_a_package(around)) std::swap(cause, other);
+  return is_lacking(package, name, std::move(cause), "likely", {std::move(other)});
+}
+
 }  // namespace
 
 // Decides by a name that a package does not have, imported from it or asked of it. `place` is where Python found
@@ -222,7 +270,11 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
   };
   const Lacking why = history_of(package, name).why;
   Judged judged;
-  if (is_a_part_of_torch(package, name)) judged = judge_part_of_torch(package, name);
+  const std::string hiding = is_of_a_program(top) ? "" : hiding_file(package, place, around);
+  if (!hiding.empty())
+    judged = hidden_by(hiding, package);
+  else if (is_a_part_of_torch(package, name))
+    judged = judge_part_of_torch(package, name);
   // Each project that renders Gaussians has its own changed copy of the rasteriser, under one name.
   else if ((top.starts_with("diff_gaussian_rasterization") && place.ends_with(".so")) ||
            (is_of_a_fork(name) && !package.empty()))
@@ -251,22 +303,16 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
                      message("{} no longer has {}, which the build uses", package, name));
   else if (package.empty())
     judged = judge_name_alone(name, around);
-  else if (top == "torch" && why == Lacking::NoLonger)
-    judged = is_called_by_a_package(around)
-                 ? lacks("package_releases_differ", "likely", {"torch_api_removed_in_source"})
-                 : lacks("torch_api_removed_in_source", "likely", {"package_releases_differ"});
-  // An installed package is not sources that could be built for this torch: another release of it is needed.
-  else if (top == "torch" && why == Lacking::NotYet)
-    judged = is_called_by_a_package(around)
-                 ? lacks("package_releases_differ", "likely", {"torch_too_old_for_sources"})
-                 : lacks("torch_too_old_for_sources", "likely", {"package_releases_differ"});
+  else if (top == "torch" && why != Lacking::Unknown)
+    judged = judge_name_of_another_torch(package, name, why, around);
   else if (package == "os" || package == "signal")
     judged = posix_name(package, name);
+  else if (knowledge::is_of_python(top))
+    judged = judge_part_of_python(package, name, around);
   else if (is_of_a_program(top) && !installed)
     judged = verdict("", "certain", message("the program's own {} has no {}", package, name));
   else
-    judged = lacks("package_releases_differ",
-                   installed || is_of_python(top) || top == "torch" ? "likely" : "possible",
+    judged = lacks("package_releases_differ", installed || top == "torch" ? "likely" : "possible",
                    {"transformers_incompatible", "package_overwritten"});
   return judged;
 }

@@ -17,9 +17,6 @@ constexpr std::string_view kNewer =
     "bfloat16 ";
 constexpr std::string_view kRemoved =
     " symeig eig lstsq solve matrix_rank ffi reduce_op _unwrap_optional _DataLoaderIter ";
-constexpr std::string_view kRemovedFromPython =
-    " imp asyncore asynchat smtpd cgi cgitb crypt pipes telnetlib audioop lib2to3 binhex "
-    "imghdr sndhdr nntplib ";
 // Public packages: of private ones, as torch._inductor, names also go.
 constexpr std::array<std::string_view, 17> kYoung{"torch.linalg",
                                                   "torch.fft",
@@ -56,7 +53,6 @@ bool holds(std::string_view list, std::string_view name) {
 
 bool came_with_newer_torch(std::string_view name) { return holds(kNewer, name); }
 bool is_removed_from_torch(std::string_view name) { return holds(kRemoved, name); }
-bool is_removed_from_python(std::string_view module) { return holds(kRemovedFromPython, module); }
 bool is_of_every_torch(std::string_view name) { return holds(kOfEveryTorch, name); }
 bool is_young_part_of_torch(std::string_view package) {
   return std::ranges::any_of(kYoung, [&](std::string_view one) { return is_part_of(package, one); });

@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-// Names that releases of torch and of Python gained or removed, where the table of releases (knowledge::releases_of_name)
+// Names that releases of torch gained or removed, where the table of releases (knowledge::releases_of_name)
 // has no row: those of compiled code, and those that are asked for in changing modules. A log shows only that one is
 // missing; which of the two happened says whether the installed release is too old or too new for the program.
 namespace scankit::logs {
@@ -15,7 +15,5 @@ bool is_of_every_torch(std::string_view name);
 bool is_young_part_of_torch(std::string_view package);
 // Interfaces that torch has removed, by the names under which programs ask `torch` for them.
 bool is_removed_from_torch(std::string_view name);
-// Parts of Python that later releases removed. A package that imports one is older than the interpreter.
-bool is_removed_from_python(std::string_view module);
 
 }  // namespace scankit::logs

@@ -133,17 +133,6 @@ bool is_extension_package(std::string_view name) {
   return std::ranges::find(kListed, name) != kListed.end();
 }
 
-// Packages of Python itself, of which names were removed over the years: a package that still uses one is older
-// than the interpreter.
-bool is_of_python(std::string_view top) {
-  constexpr std::array kListed{"collections", "typing",    "inspect",      "asyncio",   "fractions",
-                               "math",        "importlib", "configparser", "ast",       "unittest",
-                               "cgi",         "imp",       "gettext",      "platform",  "time",
-                               "base64",      "xml",       "dataclasses",  "functools", "pipes",
-                               "formatter",   "parser",    "binascii",     "logging"};
-  return std::ranges::find(kListed, top) != kListed.end();
-}
-
 // A namespace of several distributions (PEP 420): Python finds its directory with any of them, and the part that it
 // does not find is the one that is not installed.
 bool is_in_a_namespace(std::string_view top, std::string_view name) {

@@ -3,7 +3,7 @@
 #include <string_view>
 
 // What the name of a module, a package or of a part of one says about where it comes from: from an index, from a build
-// of the project, from Python, from the program itself. A log holds nothing but the name.
+// of the project, from the program itself. A log holds nothing but the name.
 namespace scankit::logs {
 
 // Names that programs give to their own files.
@@ -15,8 +15,7 @@ bool is_private_module(std::string_view name);
 // Packages with CUDA code of their own.
 bool is_extension_package(std::string_view name);
 
-// Packages of Python itself, and what it has on Unix only (`name` is "" for a module).
-bool is_of_python(std::string_view top);
+// What Python has on Unix only (`name` is "" for a module).
 bool is_of_unix(std::string_view module, std::string_view name);
 
 bool is_in_a_namespace(std::string_view top, std::string_view name);

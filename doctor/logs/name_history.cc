@@ -23,6 +23,7 @@ Lacking why_torch_lacks(const std::string& module, const std::string& name) {
 NameHistory history_of(const std::string& module, const std::string& name) {
   NameHistory history;
   history.package = module.substr(0, module.find('.'));
+  if (knowledge::is_of_python(history.package)) history.package = "Python";
   const auto span =
       name.empty() ? knowledge::releases_of_module(module) : knowledge::releases_of_name(module, name);
   if (span) {
@@ -53,7 +54,8 @@ Message lacking_because(const NameHistory& history, const std::string& module, c
 }
 
 void add_history(const NameHistory& history, Judged& judged) {
-  if (history.first.empty() && history.gone.empty()) return;
+  // Python is no distribution that could be installed in its own place.
+  if (history.package == "Python" || (history.first.empty() && history.gone.empty())) return;
   judged.more["distribution"] =
       knowledge::distribution_of_import_name(history.package).value_or(history.package);
   if (!history.first.empty()) judged.more["first_release"] = history.first;

@@ -13,7 +13,7 @@ enum class Lacking { Unknown, NotYet, NoLonger };
 
 struct NameHistory {
   Lacking why = Lacking::Unknown;
-  std::string package;  // "torch", as it is imported
+  std::string package;  // "torch", as it is imported; "Python" of its own modules
   std::string first,
       gone;  // the first release that has the name, and the first that no longer has it; "" for no limit
 };

@@ -54,6 +54,8 @@ constexpr FaultRow kAtFault[] = {
     // The user's program.
     {Cause::RuntimeShapeContract, AtFault::OfCode},
     {Cause::TensorsOnWrongDevice, AtFault::OfCode},
+    {Cause::PackageHidden, AtFault::OfCode},
+    {Cause::TorchLoadRefused, AtFault::OfCode},
     // A build that is to come or that has failed: tools, flags and sources.
     {Cause::HostCompilerUnsupported, AtFault::OfBuild},
     {Cause::CudaVersionMismatchBuild, AtFault::OfBuild},

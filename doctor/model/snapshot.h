@@ -212,6 +212,8 @@ struct Extension {
   std::vector<MissingLibrary> missing_libraries;  // with torch imported first
   std::vector<std::string> needs_torch_first;  // sonames that resolve only because `import torch` loaded them
   std::vector<UnmetVersion> unmet_versions;
+  // Files loaded for it that request an executable stack; none where Python's own stack is executable already.
+  std::vector<std::string> executable_stack;
   std::vector<BindingMismatch> mismatches;  // in what it and its libraries are bound to
   std::vector<std::string> closure;         // files in load order
   std::vector<DeviceImage> images;

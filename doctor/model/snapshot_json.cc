@@ -83,7 +83,7 @@ SCANKIT_FIELDS(Extension, module, path, real_path, distribution, sys_path_index,
                runpath, needed, has_init, inits, resolved, resolution_note, undefined, provided,
                missing_symbols, missing_libraries, needs_torch_first, unmet_versions, closure, images,
                string_abi, pybind_internals, cuda_major, glibc_min, glibcxx_min, uses_torch, built_for,
-               registers_ops, undecided, taken_on_trust, mismatches)
+               registers_ops, undecided, taken_on_trust, mismatches, executable_stack)
 SCANKIT_FIELDS(Importer, package, version, file, line, module, caught, masked, masked_value, in_function,
                before_torch)
 SCANKIT_FIELDS(Observation, module, variant, outcome, why_not_run, exception, message, file, signal,

@@ -25,11 +25,11 @@ namespace scankit::probes {
 namespace {
 
 // Variables that change what Python, the loader or CUDA do. No others: a snapshot travels.
-constexpr const char* kVariables[] = {"CONDA_PREFIX",     "CUDA_DEVICE_ORDER",    "CUDA_HOME",
-                                      "CUDA_PATH",        "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH",
-                                      "LD_PRELOAD",       "PYTHON_GIL",           "PYTHONHOME",
-                                      "PYTHONNOUSERSITE", "PYTHONPATH",           "PYTHONSAFEPATH",
-                                      "PYTHONUSERBASE",   "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV"};
+constexpr const char* kVariables[] = {
+    "CONDA_PREFIX",     "CUDA_DEVICE_ORDER", "CUDA_HOME",      "CUDA_PATH",      "CUDA_VISIBLE_DEVICES",
+    "LD_LIBRARY_PATH",  "LD_PRELOAD",        "GLIBC_TUNABLES", "PYTHON_GIL",     "PYTHONHOME",
+    "PYTHONNOUSERSITE", "PYTHONPATH",        "PYTHONSAFEPATH", "PYTHONUSERBASE", "TORCH_CUDA_ARCH_LIST",
+    "VIRTUAL_ENV"};
 
 // "" where the helper did not print this key.
 std::string field(const HelperRecord& record, const std::string& key) {

@@ -163,6 +163,24 @@ void ExtensionResolver::take_need_of_torch(const elf::LoadResult& loaded, Extens
   }
 }
 
+namespace {
+
+bool wants_executable_stack(const elf::ProcessImage& process, int object) {
+  return elf::requests_executable_stack(process.object(object).library->image);
+}
+
+}  // namespace
+
+// Of a process that was started with an executable stack, the loader has nothing to ask.
+void ExtensionResolver::take_stack(const elf::ProcessImage& process, const elf::LoadResult& loaded,
+                                   Extension& copy) {
+  for (int i = 0; i < bare_->object_count(); ++i)
+    if (wants_executable_stack(*bare_, i)) return;
+  for (const int i : loaded.added)
+    if (wants_executable_stack(process, i))
+      copy.executable_stack.push_back(path_normalize(process.object(i).path));
+}
+
 void ExtensionResolver::resolve(Extension& copy) {
   if (!failure_.empty()) {
     copy.resolution_note = failure_;
@@ -181,6 +199,7 @@ void ExtensionResolver::resolve(Extension& copy) {
   take_symbols(process, loaded, copy);
   take_libraries(loaded, copy);
   take_versions(process, loaded, copy);
+  take_stack(process, loaded, copy);
   if (so_far_.torch.present()) take_need_of_torch(loaded, copy);
 }
 

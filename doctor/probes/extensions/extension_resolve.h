@@ -36,6 +36,7 @@ class ExtensionResolver {
   void load_torch_here(const Host& host, const Snapshot& so_far);
   void take_symbols(const elf::ProcessImage& process, const elf::LoadResult& loaded, Extension& copy);
   void take_libraries(const elf::LoadResult& loaded, Extension& copy);
+  void take_stack(const elf::ProcessImage& process, const elf::LoadResult& loaded, Extension& copy);
   void take_versions(const elf::ProcessImage& process, const elf::LoadResult& loaded, Extension& copy);
   void take_need_of_torch(const elf::LoadResult& loaded, Extension& copy);
 

@@ -286,6 +286,20 @@ TEST_F(Extensions, ANewerGlibcIsAnUnmetVersion) {
   EXPECT_EQ(copy.unmet_versions[0].needed_by, copy.path);
 }
 
+// -z execstack sets PF_X in PT_GNU_STACK of the library; the module that needs it has no such flag.
+TEST_F(Extensions, NamesTheFilesThatRequestAnExecutableStack) {
+  shop_.shared("lib/libhelper.so", "int helper(void) { return 1; }\n", {"-Wl,-z,execstack"});
+  const auto module_with = [&](const std::string& stack) {
+    shop_.shared("site/mod.so", "int helper(void); int PyInit_mod(void) { return helper(); }\n",
+                 {shop_.path("lib/libhelper.so"), "-Wl,-z," + stack, "-Wl,-rpath," + shop_.path("lib")});
+    return only().executable_stack;
+  };
+  EXPECT_EQ(module_with("noexecstack"), std::vector<std::string>{shop_.path("lib/libhelper.so")});
+  EXPECT_EQ(module_with("execstack").size(), 2u);
+  shop_.shared("lib/libhelper.so", "int helper(void) { return 1; }\n", {"-Wl,-z,noexecstack"});
+  EXPECT_EQ(module_with("noexecstack"), std::vector<std::string>{});
+}
+
 TEST_F(Extensions, OneFileIsReadByItself) {
   const std::string path = shop_.shared(
       "any/where.abi3.so",

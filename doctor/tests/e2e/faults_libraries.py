@@ -66,6 +66,15 @@ def system_library_missing(env):
     return Fault(root="system_library_missing", error="libGL.so.7: cannot open shared object file")
 
 
+@fault()
+def executable_stack(env):
+    release = run("ldd", "--version").splitlines()[0].rpartition(" ")[2]
+    if tuple(map(int, release.split("."))) < (2, 41):
+        raise SkipTest(f"glibc {release} still grants such a stack, 2.41 is the first that does not")
+    env.link_module(env.module_file, *env.objects("binding", "scan"), "-Wl,-z,execstack")
+    return Fault(root="executable_stack", error="cannot enable executable stack as shared object requires")
+
+
 # The C library of the build machine was newer. A stub libc.so.6 with that version stands in for it at link time: what
 # the file then says to the loader (a need of libc.so.6 version GLIBC_2.N) is the same as after a build over there.
 @fault()
