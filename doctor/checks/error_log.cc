@@ -122,6 +122,8 @@ std::vector<Fix> log_fixes(const Snapshot& snapshot, const LogHit& hit, Cause ca
     fixes.push_back(install_missing(package, cause, snapshot.python.present()));
   else if (const std::string again = isolated(cause) ? build_again(snapshot) : ""; !again.empty())
     fixes.push_back(shell_advice(table_text(info(cause).next_step), again));
+  else if (cause == Cause::ExecutableStack && refuses_executable_stacks(snapshot))
+    fixes.push_back(executable_stack_from_the_start(snapshot));
   else
     fixes.emplace_back(Advice{table_text(std::string(info(cause).next_step))});
   return fixes;

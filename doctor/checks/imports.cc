@@ -62,7 +62,8 @@ Finding audit_finding(const Snapshot& snapshot, std::size_t at, const AuditRow& 
   const AuditedFile& file = snapshot.audit.value.files[at];
   Finding finding{.cause = cause, .subject = file.path, .module = module_of_file(file), .summary = row.why};
   finding.evidence.push_back({"/audit/value/files/" + std::to_string(at) + "/" + row.field, row.value});
-  finding.fixes.push_back(repair_of_file(snapshot, file, cause));
+  finding.fixes.push_back(cause == Cause::ExecutableStack ? executable_stack_from_the_start(snapshot)
+                                                          : repair_of_file(snapshot, file, cause));
   return finding;
 }
 
@@ -78,11 +79,12 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
   const Audit& audit = snapshot.audit.value;
   const bool linked = audit_of_linked(snapshot);
   const std::string machine = interpreter_machine(snapshot);
+  const bool stack_refused = refuses_executable_stacks(snapshot);
   std::size_t open = 0;
   for (std::size_t i = 0; i < audit.files.size(); ++i) {
     const AuditedFile& file = audit.files[i];
     if (under_diagnosis(snapshot, file)) continue;  // its own checks say more
-    const AuditRow row = judge(file, machine);
+    const AuditRow row = judge(file, machine, stack_refused);
     // Such a file loads if its package has loaded libraries of its own before, which only running
     // it would show.
     if (row.verdict == AuditVerdict::Unknown && file.resolved) ++open;

@@ -7,6 +7,7 @@
 #include "doctor/base/text.h"
 #include "doctor/base/version.h"
 #include "doctor/checks/snapshot_queries.h"
+#include "doctor/model/loader_rules.h"
 
 namespace scankit::checks {
 
@@ -31,6 +32,13 @@ Fix first_on_library_path(const Snapshot& snapshot, const std::string& folder) {
   const auto set = snapshot.environment.find("LD_LIBRARY_PATH");
   const bool empty = set == snapshot.environment.end() || set->second.empty();
   return SetEnvironment{"LD_LIBRARY_PATH", empty ? folder : folder + ":" + set->second};
+}
+
+Fix executable_stack_from_the_start(const Snapshot& snapshot) {
+  const auto set = snapshot.environment.find("GLIBC_TUNABLES");
+  const bool empty = set == snapshot.environment.end() || set->second.empty();
+  return SetEnvironment{"GLIBC_TUNABLES",
+                        empty ? kExecutableStackTunable : set->second + ":" + kExecutableStackTunable};
 }
 
 namespace {

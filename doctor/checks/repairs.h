@@ -20,6 +20,9 @@ std::string export_line(const std::string& name, const std::string& value);
 // LD_LIBRARY_PATH with the folder before what it has now.
 Fix first_on_library_path(const Snapshot& snapshot, const std::string& folder);
 
+// Starts Python with an executable stack. Tunables that are set already stay; colons separate them.
+Fix executable_stack_from_the_start(const Snapshot& snapshot);
+
 // The user's own `pip install ...` or `uv pip install ...` once more with --no-build-isolation, after what most
 // builds of extensions need and nobody installs for them then, into the same place and from the same index. "" for
 // any other command and where it has the option.

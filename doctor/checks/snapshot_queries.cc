@@ -97,21 +97,11 @@ std::optional<Message> static_obstacle(const Snapshot& snapshot, const Extension
   if (!extension.unmet_versions.empty()) return message("needs {}", extension.unmet_versions.front().version);
   if (!extension.missing_libraries.empty())
     return message("needs {}", extension.missing_libraries.front().soname);
+  if (!extension.executable_stack.empty() && refuses_executable_stacks(snapshot))
+    return message("requests an executable stack");
   if (const std::size_t n = extension.missing_symbols.size(); n > 0)
     return message_n(n, "{} unresolved symbol", "{} unresolved symbols", n);
   return extension.has_init ? Message() : message("exports no PyInit_{}", extension.module);
-}
-
-std::string interpreter_machine(const Snapshot& snapshot) {
-  // The soabi ends in the machine and system: "cpython-311-x86_64-linux-gnu",
-  // "pypy310-pp73-x86_64-linux-gnu" (PEP 3149).
-  const std::string& soabi = snapshot.python.value.soabi;
-  const auto system = soabi.find("-linux");
-  if (system != std::string::npos) {
-    const auto start = soabi.rfind('-', system - 1);
-    if (start != std::string::npos) return soabi.substr(start + 1, system - start - 1);
-  }
-  return snapshot.os.value.machine;
 }
 
 std::vector<std::size_t> needing_importers(const Snapshot& snapshot, const std::string& module) {

@@ -7,6 +7,7 @@
 
 #include "doctor/base/files.h"
 #include "doctor/model/finding.h"
+#include "doctor/model/loader_rules.h"
 #include "doctor/model/snapshot.h"
 
 // What several checks ask of a snapshot. The results carry the JSON pointers that evidence needs.
@@ -43,10 +44,6 @@ bool suffix_fits(const Snapshot& snapshot, const Extension& extension);
 // What import would stumble over in this file, in a few words; "" if the files say that it loads. Nothing
 // if they do not say.
 std::optional<Message> static_obstacle(const Snapshot& snapshot, const Extension& extension);
-
-// The machine of the interpreter ("x86_64"), from its own tag: a 32-bit or emulated interpreter differs
-// from the kernel.
-std::string interpreter_machine(const Snapshot& snapshot);
 
 // Indices of the importers that cannot work without the module. A package that guards the import treats
 // the module as optional, unless the module is its own.

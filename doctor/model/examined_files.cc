@@ -139,6 +139,13 @@ AuditRow symbol_row(const AuditedFile& file) {
           "missing_symbols/" + std::to_string(first - all.begin()) + "/name", first->name};
 }
 
+AuditRow stack_row(const AuditedFile& file) {
+  const std::string& first = file.executable_stack.front();
+  return {AuditVerdict::Fails, "executable_stack",
+          message("{} requests an executable stack, which this glibc refuses", base_name(first)),
+          "executable_stack/0", first};
+}
+
 AuditRow state_row(const AuditedFile& file) {
   const bool unread = file.file_state == "unreadable" || file.file_state == "vanished";
   return {unread ? AuditVerdict::Unknown : AuditVerdict::Fails, unread ? "" : "corrupt_binary",
@@ -161,7 +168,7 @@ AuditRow settled_row(const AuditedFile& file) {
 
 }  // namespace
 
-AuditRow judge(const AuditedFile& file, const std::string& machine) {
+AuditRow judge(const AuditedFile& file, const std::string& machine, bool stack_refused) {
   if (!file.not_for_this_python.empty())
     return {AuditVerdict::NotForThisPython, "", file.not_for_this_python, "not_for_this_python",
             file.not_for_this_python.english()};
@@ -176,6 +183,7 @@ AuditRow judge(const AuditedFile& file, const std::string& machine) {
   if (!file.missing_libraries.empty()) return library_row(file);
   if (!file.unmet_versions.empty()) return version_row(file);
   if (!file.missing_symbols.empty()) return symbol_row(file);
+  if (stack_refused && !file.executable_stack.empty()) return stack_row(file);
   if (!file.settled_by.empty()) return settled_row(file);
   return {AuditVerdict::Loads, "", "", "resolved", "true"};
 }

@@ -103,6 +103,7 @@ struct AuditedFile {
   std::vector<AuditedLibrary> missing_libraries;
   std::vector<AuditedSymbol> missing_symbols;
   std::vector<AuditedVersion> unmet_versions;
+  std::vector<std::string> executable_stack;  // as Extension::executable_stack
   // Installed files that the loader does not reach by itself, and that settle a need where they are loaded
   // first: packages do that by ctypes, and only running them would tell.
   std::vector<std::string> settled_by;
@@ -126,7 +127,8 @@ struct AuditRow {
   std::string field;  // of AuditedFile, that decides it
   std::string value;  // what stands there
 };
-AuditRow judge(const AuditedFile& file, const std::string& machine);
+// `machine` is the interpreter's, "" if it is not known; `stack_refused`: see refuses_executable_stacks().
+AuditRow judge(const AuditedFile& file, const std::string& machine, bool stack_refused);
 const char* audit_word(AuditVerdict verdict);
 
 }  // namespace scankit

@@ -124,7 +124,7 @@ SCANKIT_FIELDS(AuditedLibrary, soname, needed_by)
 SCANKIT_FIELDS(AuditedVersion, library, version, needed_by)
 SCANKIT_FIELDS(AuditedFile, path, distribution, file_state, file_detail, machine, not_for_this_python,
                uses_torch, resolved, resolution_note, missing_libraries, missing_symbols, unmet_versions,
-               settled_by, built_for)
+               settled_by, built_for, executable_stack)
 SCANKIT_FIELDS(Audit, files, libraries, folders, packages, unreadable)
 SCANKIT_FIELDS(AskedPackage, name, path)
 SCANKIT_FIELDS(SourceFact, file, line, value, guards)

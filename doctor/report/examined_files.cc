@@ -7,6 +7,7 @@
 
 #include "doctor/base/columns.h"
 #include "doctor/base/say.h"
+#include "doctor/model/loader_rules.h"
 #include "doctor/model/snapshot_variables.h"
 #include "doctor/report/doctor_document.h"
 
@@ -114,15 +115,6 @@ namespace {
 
 constexpr std::size_t kWordWidth = 14, kPackageWidth = 21;
 
-// The machine of the interpreter, from a soabi such as "cpython-311-x86_64-linux-gnu"; "" if it names
-// neither. The kernel's machine would be wrong for a 32-bit or an emulated interpreter.
-std::string machine_of(const Snapshot& snapshot) {
-  const std::string& soabi = snapshot.python.value.soabi;
-  for (const char* machine : {"x86_64", "aarch64"})
-    if (soabi.find(machine) != std::string::npos) return machine;
-  return "";
-}
-
 // The path below the site-packages directory of its package, which is how tables name a file.
 std::string short_path(const Snapshot& snapshot, const std::string& path) {
   for (const std::string& folder : snapshot.audit.value.folders)
@@ -182,10 +174,11 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
   if (!snapshot.audit.present()) return std::nullopt;
   AuditTable table;
   std::map<std::string, std::size_t> loading;
-  const std::string machine = machine_of(snapshot);
+  const std::string machine = interpreter_machine(snapshot);
+  const bool stack_refused = refuses_executable_stacks(snapshot);
   const bool linked = audit_of_linked(snapshot);
   for (const AuditedFile& file : snapshot.audit.value.files) {
-    const AuditRow row = judge(file, machine);
+    const AuditRow row = judge(file, machine, stack_refused);
     AuditLine line{row.verdict,       audit_name(row.verdict),
                    file.distribution, short_path(snapshot, file.path),
                    file.path,         tr(row.why),
@@ -238,11 +231,12 @@ nlohmann::ordered_json audit_json(const Snapshot& snapshot) {
   using Json = nlohmann::ordered_json;
   const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
   Json list = Json::array();
-  const std::string machine = machine_of(snapshot);
+  const std::string machine = interpreter_machine(snapshot);
+  const bool stack_refused = refuses_executable_stacks(snapshot);
   const auto& files = snapshot.audit.value.files;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const AuditedFile& file = files[i];
-    const AuditRow row = judge(file, machine);
+    const AuditRow row = judge(file, machine, stack_refused);
     // The evidence points to the field of the snapshot that decided.
     const Json fact{{"fact", "/audit/value/files/" + std::to_string(i) + "/" + row.field},
                     {"value", row.value}};

@@ -99,7 +99,7 @@ std::vector<std::string> code_of(const std::vector<DeviceImage>& images) {
 
 std::string processor_of(const Snapshot& snapshot) {
   const std::string& kernel = snapshot.os.value.machine;
-  return kernel.empty() ? checks::interpreter_machine(snapshot) : kernel;
+  return kernel.empty() ? interpreter_machine(snapshot) : kernel;
 }
 
 EnvironmentFacts facts_of(const Snapshot& snapshot) {

@@ -39,6 +39,7 @@ struct Attempt {
   std::vector<AuditedLibrary> libraries;
   std::vector<AuditedSymbol> symbols;
   std::vector<AuditedVersion> versions;
+  std::vector<std::string> executable_stack;
   bool complete() const {
     return failure.empty() && libraries.empty() && symbols.empty() && versions.empty();
   }
@@ -111,6 +112,7 @@ Attempt try_loading(Loading& loading, const elf::ProcessImage& base, const std::
     if (attempt.versions.size() < kListLimit)
       attempt.versions.push_back({path_normalize(process.object(unmet.provider).path), unmet.version,
                                   path_normalize(process.object(unmet.object).path)});
+  attempt.executable_stack = loading.resolver.executable_stacks(process, loaded);
   // Names of a library that is not there are missing with it.
   const bool only_own = !attempt.libraries.empty();
   for (const int object : loaded.added)
@@ -225,6 +227,7 @@ void resolve(Loading& loading, AuditedFile& file) {
   file.missing_libraries = std::move(now.libraries);
   file.missing_symbols = std::move(now.symbols);
   file.unmet_versions = std::move(now.versions);
+  file.executable_stack = std::move(now.executable_stack);
 }
 
 // "" where the interpreter cannot be read. Asked for only when the first extension is met.

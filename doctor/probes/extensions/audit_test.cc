@@ -45,7 +45,7 @@ class AuditProbe : public testing::Test {
   AuditRow only_row() {
     const auto files = audit();
     EXPECT_EQ(files.size(), 1u);
-    return files.empty() ? AuditRow() : judge(files.front(), "x86_64");
+    return files.empty() ? AuditRow() : judge(files.front(), "x86_64", false);
   }
 
   Workshop shop_;
@@ -64,7 +64,7 @@ TEST_F(AuditProbe, AModuleWhoseNamesAreThereLoads) {
   const auto files = audit();
   ASSERT_EQ(files.size(), 1u);
   EXPECT_EQ(files[0].distribution, "pack");
-  EXPECT_EQ(judge(files[0], "x86_64").verdict, AuditVerdict::Loads);
+  EXPECT_EQ(judge(files[0], "x86_64", false).verdict, AuditVerdict::Loads);
 }
 
 TEST_F(AuditProbe, LibrariesAndTheStandardLibraryAreNoPackagesExtensions) {
@@ -81,7 +81,7 @@ TEST_F(AuditProbe, ALibraryThatMakesTorchOperatorsIsAnExtension) {
                "void gone(void) __asm__(\"_ZN5torch7LibraryC1Ev\"); void run(void) { gone(); }\n");
   const auto files = audit();
   ASSERT_EQ(files.size(), 1u);
-  EXPECT_EQ(judge(files[0], "x86_64").verdict, AuditVerdict::Fails);
+  EXPECT_EQ(judge(files[0], "x86_64", false).verdict, AuditVerdict::Fails);
 }
 
 TEST_F(AuditProbe, OnlyThePackagesThatWereNamed) {
@@ -163,6 +163,16 @@ TEST_F(AuditProbe, AnUnreachedLibraryHidesNoMissingName) {
   shop_.shared("site/pack.libs/libb.so", "int another(void) { return 1; }\n", {"-Wl,-soname,libb.so"});
   shop_.shared("site/pack/mod.so", module("mod", "other()"), {shop_.path("link/libb.so")});
   EXPECT_EQ(only_row().verdict, AuditVerdict::Fails);
+}
+
+TEST_F(AuditProbe, ARequestForAnExecutableStackIsNoted) {
+  shop_.shared("site/mod.cpython-311-x86_64-linux-gnu.so", module("mod"), {"-Wl,-z,execstack"});
+  const auto files = audit();
+  ASSERT_EQ(files.size(), 1u);
+  const AuditedFile& file = files.front();
+  EXPECT_EQ(file.executable_stack, std::vector<std::string>{file.path});
+  EXPECT_EQ(judge(file, "x86_64", false).verdict, AuditVerdict::Loads);
+  EXPECT_EQ(judge(file, "x86_64", true).cause, "executable_stack");
 }
 
 TEST_F(AuditProbe, ALibraryThatLiesNowhereFails) {

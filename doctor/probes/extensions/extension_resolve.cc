@@ -171,14 +171,14 @@ bool wants_executable_stack(const elf::ProcessImage& process, int object) {
 
 }  // namespace
 
-// Of a process that was started with an executable stack, the loader has nothing to ask.
-void ExtensionResolver::take_stack(const elf::ProcessImage& process, const elf::LoadResult& loaded,
-                                   Extension& copy) {
+std::vector<std::string> ExtensionResolver::executable_stacks(const elf::ProcessImage& process,
+                                                              const elf::LoadResult& loaded) const {
   for (int i = 0; i < bare_->object_count(); ++i)
-    if (wants_executable_stack(*bare_, i)) return;
+    if (wants_executable_stack(*bare_, i)) return {};
+  std::vector<std::string> files;
   for (const int i : loaded.added)
-    if (wants_executable_stack(process, i))
-      copy.executable_stack.push_back(path_normalize(process.object(i).path));
+    if (wants_executable_stack(process, i)) files.push_back(path_normalize(process.object(i).path));
+  return files;
 }
 
 void ExtensionResolver::resolve(Extension& copy) {
@@ -199,7 +199,7 @@ void ExtensionResolver::resolve(Extension& copy) {
   take_symbols(process, loaded, copy);
   take_libraries(loaded, copy);
   take_versions(process, loaded, copy);
-  take_stack(process, loaded, copy);
+  copy.executable_stack = executable_stacks(process, loaded);
   if (so_far_.torch.present()) take_need_of_torch(loaded, copy);
 }
 

@@ -29,6 +29,10 @@ class ExtensionResolver {
   const elf::ProcessImage& with_torch() const { return *with_torch_; }
   const Message& torch_note() const { return torch_note_; }
   elf::LibraryCache& libraries() { return libraries_; }
+  // What was loaded into `process` and requests an executable stack. Of a process that was started with such a stack, the
+  // loader has nothing to ask: none.
+  std::vector<std::string> executable_stacks(const elf::ProcessImage& process,
+                                             const elf::LoadResult& loaded) const;
   // Fills `resolved` and all that follows from it. The file must have been inspected as a whole library.
   void resolve(Extension& copy);
 
@@ -36,7 +40,6 @@ class ExtensionResolver {
   void load_torch_here(const Host& host, const Snapshot& so_far);
   void take_symbols(const elf::ProcessImage& process, const elf::LoadResult& loaded, Extension& copy);
   void take_libraries(const elf::LoadResult& loaded, Extension& copy);
-  void take_stack(const elf::ProcessImage& process, const elf::LoadResult& loaded, Extension& copy);
   void take_versions(const elf::ProcessImage& process, const elf::LoadResult& loaded, Extension& copy);
   void take_need_of_torch(const elf::LoadResult& loaded, Extension& copy);
 
