@@ -46,6 +46,8 @@ std::string build_again(const Snapshot& snapshot) {
 // against the installed torch, most of them from a repository: a command for the index would not work.
 Fix install_missing(const std::string& package, Cause cause, bool has_python) {
   if (package.empty()) return Advice{message("install the package that the message names")};
+  if (const auto part = knowledge::optional_part_of_python(package))
+    return install_part_of_python(package, *part);
   const auto known = knowledge::distribution_of_import_name(package);
   if (cause == Cause::MissingPythonDependency) {
     if (has_python && known) return InstallPackages{{*known}};

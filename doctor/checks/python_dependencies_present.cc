@@ -10,8 +10,10 @@
 #include "doctor/base/text.h"
 #include "doctor/checks/check.h"
 #include "doctor/checks/packages.h"
+#include "doctor/checks/repairs.h"
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/known_packages.h"
+#include "doctor/knowledge/python_names.h"
 
 namespace scankit::checks {
 namespace {
@@ -161,6 +163,22 @@ std::string broken_root(const Snapshot& snapshot, const Absence& absence) {
   return "";
 }
 
+bool is_module_of_python(const std::string& package) {
+  return knowledge::is_of_python(package) || knowledge::optional_part_of_python(package);
+}
+
+// No index has a module of Python's own: it is left out of this Python, or other versions have it (imp).
+void say_what_python_lacks(const std::string& package, Finding& finding) {
+  if (!is_module_of_python(package)) return;
+  finding.summary = message("this Python has no {}", package);
+  if (const auto part = knowledge::optional_part_of_python(package)) {
+    finding.fixes = {install_part_of_python(package, *part)};
+    return;
+  }
+  finding.cause = Cause::PythonUnsupported;
+  finding.fixes = {Advice{table_text(std::string(info(finding.cause).next_step))}};
+}
+
 Finding dependency_finding(const Snapshot& snapshot, const std::string& package, const Absence& absence,
                            const std::string& root) {
   const Needed wanted = needed(snapshot, package, absence);
@@ -170,9 +188,10 @@ Finding dependency_finding(const Snapshot& snapshot, const std::string& package,
                   .summary = message("{} is not installed", package),
                   .evidence = {},
                   .fixes = {repair(package, wanted)}};
+  if (wanted.guessed) say_what_python_lacks(package, finding);
   std::vector<Message> parts{finding.summary};
   for (Message& reason : reasons(snapshot, absence)) parts.push_back(std::move(reason));
-  if (wanted.guessed)
+  if (wanted.guessed && !is_module_of_python(package))
     parts.push_back(message(
         "that its distribution is also called {} is a guess: no installed package refers to it", package));
   finding.summary = clauses_of(parts);

@@ -41,6 +41,19 @@ Fix executable_stack_from_the_start(const Snapshot& snapshot) {
                         empty ? kExecutableStackTunable : set->second + ":" + kExecutableStackTunable};
 }
 
+Fix install_part_of_python(const std::string& module, const knowledge::PartOfPython& part) {
+  if (part.debian.empty())
+    return Advice{
+        message("this Python was built without {}: install {} (as it is called in Debian and Ubuntu) and "
+                "build Python again, or "
+                "use another Python",
+                module, part.needs)};
+  return Advice{message(
+      "install {} (as it is called in Debian and Ubuntu), or use another Python: {} belongs to Python "
+      "itself, and no index has it",
+      part.debian, module)};
+}
+
 namespace {
 
 // Options of `pip install` and `uv pip install` that say where to, from what index and within what limits, and hold

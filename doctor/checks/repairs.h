@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "doctor/knowledge/known_packages.h"
 #include "doctor/model/finding.h"
 
 // Repairs that several checks offer. The first one with a command becomes the last line of the report.
@@ -19,6 +20,10 @@ std::string export_line(const std::string& name, const std::string& value);
 
 // LD_LIBRARY_PATH with the folder before what it has now.
 Fix first_on_library_path(const Snapshot& snapshot, const std::string& folder);
+
+// A module of Python's own that this Python lacks. No index has it: a distribution ships it as a package of its own, or
+// Python was built without it.
+Fix install_part_of_python(const std::string& module, const knowledge::PartOfPython& part);
 
 // Starts Python with an executable stack. Tunables that are set already stay; colons separate them.
 Fix executable_stack_from_the_start(const Snapshot& snapshot);

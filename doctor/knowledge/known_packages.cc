@@ -17,6 +17,7 @@ extern "C" const char scankit_knowledge_built_modules[], scankit_knowledge_built
 extern "C" const char scankit_knowledge_neighbours[], scankit_knowledge_neighbours_end[];
 extern "C" const char scankit_knowledge_signatures[], scankit_knowledge_signatures_end[];
 extern "C" const char scankit_knowledge_system_libraries[], scankit_knowledge_system_libraries_end[];
+extern "C" const char scankit_knowledge_python_parts[], scankit_knowledge_python_parts_end[];
 
 namespace scankit::knowledge {
 namespace {
@@ -190,6 +191,27 @@ std::map<std::string, std::string, std::less<>> read_system_libraries() {
 bool is_model_package(std::string_view name) {
   const std::string normalized = normalized_name(name);
   return normalized == "mamba-ssm" || normalized == "causal-conv1d";
+}
+
+namespace {
+
+std::map<std::string, PartOfPython, std::less<>> read_python_parts() {
+  std::map<std::string, PartOfPython, std::less<>> parts;
+  const YAML::Node root =
+      YAML::Load(std::string(scankit_knowledge_python_parts, scankit_knowledge_python_parts_end));
+  for (const auto& row : root["parts"])
+    for (const auto& module : row["modules"])
+      parts.emplace(module.as<std::string>(),
+                    PartOfPython{row["debian"].as<std::string>(""), row["needs"].as<std::string>("")});
+  return parts;
+}
+
+}  // namespace
+
+std::optional<PartOfPython> optional_part_of_python(std::string_view module) {
+  static const auto parts = read_python_parts();
+  const auto row = parts.find(module);
+  return row == parts.end() ? std::nullopt : std::optional(row->second);
 }
 
 std::optional<std::string> debian_package_of(std::string_view soname) {

@@ -60,6 +60,14 @@ bool is_model_package(std::string_view name);
 // The package of Debian and Ubuntu that contains the library ("libGL.so.1" -> "libgl1"); nothing where the table has no row.
 std::optional<std::string> debian_package_of(std::string_view soname);
 
+// A module of Python's own that a Python may lack (python_parts.yaml). `debian`: the package of Debian and Ubuntu that has it;
+// `needs`: the one with the library that has to be there when Python is built. Either may be "".
+struct PartOfPython {
+  std::string debian, needs;
+};
+// Nothing where the table has no row: every Python has the module, or it is none of Python's.
+std::optional<PartOfPython> optional_part_of_python(std::string_view module);
+
 // The oldest torch on which the modules that scankit carries run, and the oldest Python.
 inline constexpr const char* kOldestTorch = "1.13";
 inline constexpr const char* kOldestPython = "3.8";

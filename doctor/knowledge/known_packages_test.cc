@@ -111,6 +111,14 @@ TEST(SystemLibraries, AreInAPackageOfDebian) {
   EXPECT_EQ(debian_package_of("libcudart.so.12"), std::nullopt);
 }
 
+TEST(PartsOfPython, AreThoseThatAPythonMayLack) {
+  EXPECT_EQ(optional_part_of_python("tkinter")->debian, "python3-tk");
+  EXPECT_EQ(optional_part_of_python("_ctypes")->needs, "libffi-dev");
+  EXPECT_EQ(optional_part_of_python("_ctypes")->debian, "");
+  EXPECT_FALSE(optional_part_of_python("collections"));
+  EXPECT_FALSE(optional_part_of_python("torch"));
+}
+
 }  // namespace
 
 }  // namespace scankit::knowledge

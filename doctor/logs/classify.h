@@ -46,6 +46,8 @@ Judged judge_call(const Captures& captures, const Surroundings& around);
 Judged judge_wheel(const Captures& captures);
 Judged judge_header(const Captures& captures);
 Judged judge_xformers(const Captures& captures);
+// A module of Python's own that it does not find (`name` is ""), or a name that the module lacks.
+Judged judge_part_of_python(const std::string& module, const std::string& name, const Surroundings& around);
 Judged judge_hidden(const Captures& captures, const Surroundings& around);
 // The file of the program that Python found as the module `name`, which is another's; "" where none is known to be one.
 // `place` is where Python found it, "" where the log does not say it.
@@ -65,6 +67,11 @@ inline bool starts_with_any(std::string_view text, std::initializer_list<std::st
 }
 inline bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
   return std::ranges::any_of(ends, [&](std::string_view end) { return text.ends_with(end); });
+}
+
+// The innermost frame is a file of an installed package, and nothing is being built.
+inline bool is_called_by_a_package(const Surroundings& around) {
+  return !around.building && around.caller.find("-packages/") != std::string::npos;
 }
 
 // Shortens the judgements below. `sure` is "certain", "likely" or "possible"; `settles` is what to look

@@ -16,11 +16,6 @@
 namespace scankit::logs {
 namespace {
 
-// The innermost frame is a file of an installed package, and nothing is being built.
-bool is_called_by_a_package(const Surroundings& around) {
-  return !around.building && around.caller.find("-packages/") != std::string::npos;
-}
-
 // The file of the program's own sources lies in the directory that should have the module: those are whole but for
 // what a compiler makes.
 bool is_next_to(const std::string& file, std::string name) {
@@ -97,32 +92,6 @@ bool is_renamed_checkout(const std::string& module, const std::string& file) {
          file.find('/' + module + "-main/") != std::string::npos;
 }
 
-// Names of modules that older versions of Python had and that programs give to their own files.
-bool is_named_like_a_program(std::string_view module) {
-  constexpr std::array kListed{"parser", "symbol", "formatter", "commands", "compiler",  "user",
-                               "new",    "sets",   "repr",      "mutex",    "exceptions"};
-  return std::ranges::find(kListed, module) != kListed.end();
-}
-
-// A module of Python's own that it does not find (`name` is ""), or a name that the module lacks.
-Judged judge_part_of_python(const std::string& module, const std::string& name, const Surroundings& around) {
-  const NameHistory history = history_of(module, name);
-  const bool own = name.empty() && is_named_like_a_program(module) && !is_called_by_a_package(around);
-  // What came with 3.0 is in every Python that is in use: where it is missing, it is not installed (tkinter).
-  const bool known = !history.gone.empty() || (!history.first.empty() && history.first != "3");
-  if (known && !own)
-    return verdict("python_unsupported", "likely", lacking_because(history, module, name, {}),
-                   message("python --version"));
-  if (name.empty())
-    return verdict("missing_python_dependency", "likely",
-                   message("the Python package {} is not installed", module),
-                   message("which Python ran: sys.executable"));
-  return verdict("", "likely",
-                 message("no version of Python has {} in {}: one of your own files may have the name {}",
-                         name, module, module),
-                 message("print({}.__file__)", module));
-}
-
 }  // namespace
 
 // Decides by the name of a module that Python did not find (ModuleNotFoundError).
@@ -167,7 +136,7 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
   else if (is_of_unix(name, ""))
     judged = verdict("windows", "likely", message("{} is a part of Python on Unix only", name),
                      message("the system on which the program runs"));
-  else if (knowledge::is_of_python(top))
+  else if (knowledge::is_of_python(top) || knowledge::optional_part_of_python(name) || is_of_windows(name))
     judged = judge_part_of_python(name, "", around);
   // A top-level name that nothing above knows is a package that is missing; a dotted one is a part that an
   // installed package does not have.

@@ -151,6 +151,12 @@ bool is_named_like_a_class(std::string_view name) {
          std::ranges::count_if(last, upper) >= 2 && std::ranges::count(last, '_') == 0;
 }
 
+bool is_of_windows(std::string_view module) {
+  constexpr std::array kListed{"winreg",  "msvcrt", "_winapi",     "winsound",
+                               "_winreg", "nt",     "_overlapped", "msilib"};
+  return std::ranges::find(kListed, module) != kListed.end();
+}
+
 // What Python has on Unix only.
 bool is_of_unix(std::string_view module, std::string_view name) {
   if (name.empty())

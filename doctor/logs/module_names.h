@@ -15,6 +15,8 @@ bool is_private_module(std::string_view name);
 // Packages with CUDA code of their own.
 bool is_extension_package(std::string_view name);
 
+// What Python has on Windows only.
+bool is_of_windows(std::string_view module);
 // What Python has on Unix only (`name` is "" for a module).
 bool is_of_unix(std::string_view module, std::string_view name);
 
