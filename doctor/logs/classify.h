@@ -51,7 +51,7 @@ Judged judge_part_of_python(const std::string& module, const std::string& name, 
 Judged judge_hidden(const Captures& captures, const Surroundings& around);
 // The file of the program that Python found as the module `name`, which is another's; "" where none is known to be one.
 // `place` is where Python found it, "" where the log does not say it.
-std::string hiding_file(const std::string& name, const std::string& place, const Surroundings& around);
+std::string hiding_file(const std::string& name, const std::string& place);
 Judged hidden_by(const std::string& file, const std::string& name);
 // Calls the classifier that a rule names (`LogRule::classify`). Returns an empty Judged for
 // an unknown kind.

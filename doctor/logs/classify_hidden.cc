@@ -35,11 +35,8 @@ bool is_known_elsewhere(const std::string& top) {
 
 }  // namespace
 
-std::string hiding_file(const std::string& name, const std::string& place, const Surroundings& around) {
-  const auto is_named_so = [&](const std::string& file) { return is_own_file(file) && stem(file) == name; };
-  // It imports its own name, so it means another module of that name.
-  if (is_named_so(around.caller)) return around.caller;
-  return is_named_so(place) && is_known_elsewhere(name) ? place : "";
+std::string hiding_file(const std::string& name, const std::string& place) {
+  return is_own_file(place) && stem(place) == name && is_known_elsewhere(name) ? place : "";
 }
 
 Judged hidden_by(const std::string& file, const std::string& name) {
@@ -54,7 +51,10 @@ Judged judge_hidden(const Captures& captures, const Surroundings& around) {
     return found == groups.end() ? std::string() : capture(captures, *found);
   };
   const std::string module = any_of({"module", "module2", "module3"});
-  const std::string file = hiding_file(module, any_of({"place", "place2"}), around);
+  // A module that is half imported, and whose innermost frame is this very file: it imports its own name, so it means
+  // another module of that name.
+  const bool of_itself = is_own_file(around.caller) && stem(around.caller) == module;
+  const std::string file = of_itself ? around.caller : hiding_file(module, any_of({"place", "place2"}));
   if (!file.empty() && !is_of_a_program(module)) return hidden_by(file, module);
   // "'torch' is not a package": what is imported as torch is a single file.
   const bool is_file = !capture(captures, "part").empty();

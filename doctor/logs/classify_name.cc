@@ -239,7 +239,7 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
   };
   const Lacking why = history_of(package, name).why;
   Judged judged;
-  const std::string hiding = is_of_a_program(top) ? "" : hiding_file(package, place, around);
+  const std::string hiding = is_of_a_program(top) ? "" : hiding_file(package, place);
   if (!hiding.empty())
     judged = hidden_by(hiding, package);
   else if (is_a_part_of_torch(package, name))
