@@ -10,6 +10,7 @@
 #include "doctor/checks/snapshot_queries.h"
 #include "doctor/knowledge/faults.h"
 #include "doctor/knowledge/known_packages.h"
+#include "doctor/knowledge/python_names.h"
 
 namespace scankit::checks {
 namespace {
@@ -48,6 +49,8 @@ Fix install_missing(const std::string& package, Cause cause, bool has_python) {
   if (package.empty()) return Advice{message("install the package that the message names")};
   if (const auto part = knowledge::optional_part_of_python(package))
     return install_part_of_python(package, *part);
+  if (knowledge::is_of_python(package))
+    return Advice{message("use another Python: {} belongs to Python itself, and no index has it", package)};
   const auto known = knowledge::distribution_of_import_name(package);
   if (cause == Cause::MissingPythonDependency) {
     if (has_python && known) return InstallPackages{{*known}};
@@ -124,7 +127,7 @@ std::vector<Fix> log_fixes(const Snapshot& snapshot, const LogHit& hit, Cause ca
     fixes.push_back(install_missing(package, cause, snapshot.python.present()));
   else if (const std::string again = isolated(cause) ? build_again(snapshot) : ""; !again.empty())
     fixes.push_back(shell_advice(table_text(info(cause).next_step), again));
-  else if (cause == Cause::ExecutableStack && refuses_executable_stacks(snapshot))
+  else if (cause == Cause::ExecutableStack && refuses_executable_stacks(snapshot) == true)
     fixes.push_back(executable_stack_from_the_start(snapshot));
   else
     fixes.emplace_back(Advice{table_text(std::string(info(cause).next_step))});

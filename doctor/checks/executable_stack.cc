@@ -10,9 +10,16 @@ namespace {
 
 CheckResult stack_accepted(const Snapshot& snapshot) {
   CheckResult result;
-  if (!refuses_executable_stacks(snapshot)) return result;
+  const std::optional<bool> refused = refuses_executable_stacks(snapshot);
+  if (refused == false) return result;
   for (const Copy& copy : resolved_copies(snapshot)) {
     if (copy->executable_stack.empty()) continue;
+    if (!refused) {
+      result.unknown.push_back(
+          message("{} requests an executable stack, and whether this C library refuses it is not known",
+                  copy->executable_stack.front()));
+      continue;
+    }
     Finding finding{.cause = Cause::ExecutableStack, .subject = copy->path, .module = copy->module};
     std::vector<std::string> names;
     for (std::size_t i = 0; i < copy->executable_stack.size(); ++i) {

@@ -79,7 +79,7 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
   const Audit& audit = snapshot.audit.value;
   const bool linked = audit_of_linked(snapshot);
   const std::string machine = interpreter_machine(snapshot);
-  const bool stack_refused = refuses_executable_stacks(snapshot);
+  const std::optional<bool> stack_refused = refuses_executable_stacks(snapshot);
   std::size_t open = 0;
   for (std::size_t i = 0; i < audit.files.size(); ++i) {
     const AuditedFile& file = audit.files[i];
@@ -87,8 +87,9 @@ CheckResult every_extension_loads(const Snapshot& snapshot) {
     const AuditRow row = judge(file, machine, stack_refused);
     // Such a file loads if its package has loaded libraries of its own before, which only running
     // it would show.
-    if (row.verdict == AuditVerdict::Unknown && file.resolved) ++open;
-    if (row.verdict == AuditVerdict::Unknown && !file.resolved)
+    const bool settled = row.field.starts_with("settled_by");
+    if (row.verdict == AuditVerdict::Unknown && settled) ++open;
+    if (row.verdict == AuditVerdict::Unknown && !settled)
       result.unknown.push_back(message("whether {} would load is not known: {}", file.path, row.why));
     if (row.verdict != AuditVerdict::Fails) continue;
     if (const auto cause = cause_from_slug(row.cause))

@@ -45,8 +45,7 @@ Fix install_part_of_python(const std::string& module, const knowledge::PartOfPyt
   if (part.debian.empty())
     return Advice{
         message("this Python was built without {}: install {} (as it is called in Debian and Ubuntu) and "
-                "build Python again, or "
-                "use another Python",
+                "build Python again, or use another Python",
                 module, part.needs)};
   return Advice{message(
       "install {} (as it is called in Debian and Ubuntu), or use another Python: {} belongs to Python "

@@ -97,7 +97,7 @@ std::optional<Message> static_obstacle(const Snapshot& snapshot, const Extension
   if (!extension.unmet_versions.empty()) return message("needs {}", extension.unmet_versions.front().version);
   if (!extension.missing_libraries.empty())
     return message("needs {}", extension.missing_libraries.front().soname);
-  if (!extension.executable_stack.empty() && refuses_executable_stacks(snapshot))
+  if (!extension.executable_stack.empty() && refuses_executable_stacks(snapshot) == true)
     return message("requests an executable stack");
   if (const std::size_t n = extension.missing_symbols.size(); n > 0)
     return message_n(n, "{} unresolved symbol", "{} unresolved symbols", n);

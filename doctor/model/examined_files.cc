@@ -139,8 +139,14 @@ AuditRow symbol_row(const AuditedFile& file) {
           "missing_symbols/" + std::to_string(first - all.begin()) + "/name", first->name};
 }
 
-AuditRow stack_row(const AuditedFile& file) {
+// `known`: whether the C library refuses it.
+AuditRow stack_row(const AuditedFile& file, bool known) {
   const std::string& first = file.executable_stack.front();
+  if (!known)
+    return {
+        AuditVerdict::Unknown, "",
+        message("{} requests an executable stack, and whether this C library refuses it is not known", first),
+        "executable_stack/0", first};
   return {AuditVerdict::Fails, "executable_stack",
           message("{} requests an executable stack, which this glibc refuses", base_name(first)),
           "executable_stack/0", first};
@@ -168,7 +174,7 @@ AuditRow settled_row(const AuditedFile& file) {
 
 }  // namespace
 
-AuditRow judge(const AuditedFile& file, const std::string& machine, bool stack_refused) {
+AuditRow judge(const AuditedFile& file, const std::string& machine, std::optional<bool> stack_refused) {
   if (!file.not_for_this_python.empty())
     return {AuditVerdict::NotForThisPython, "", file.not_for_this_python, "not_for_this_python",
             file.not_for_this_python.english()};
@@ -183,7 +189,8 @@ AuditRow judge(const AuditedFile& file, const std::string& machine, bool stack_r
   if (!file.missing_libraries.empty()) return library_row(file);
   if (!file.unmet_versions.empty()) return version_row(file);
   if (!file.missing_symbols.empty()) return symbol_row(file);
-  if (stack_refused && !file.executable_stack.empty()) return stack_row(file);
+  if (stack_refused != false && !file.executable_stack.empty())
+    return stack_row(file, stack_refused.has_value());
   if (!file.settled_by.empty()) return settled_row(file);
   return {AuditVerdict::Loads, "", "", "resolved", "true"};
 }

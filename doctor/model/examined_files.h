@@ -128,7 +128,7 @@ struct AuditRow {
   std::string value;  // what stands there
 };
 // `machine` is the interpreter's, "" if it is not known; `stack_refused`: see refuses_executable_stacks().
-AuditRow judge(const AuditedFile& file, const std::string& machine, bool stack_refused);
+AuditRow judge(const AuditedFile& file, const std::string& machine, std::optional<bool> stack_refused);
 const char* audit_word(AuditVerdict verdict);
 
 }  // namespace scankit

@@ -17,7 +17,8 @@ std::string interpreter_machine(const Snapshot& snapshot) {
   return snapshot.os.value.machine;
 }
 
-bool refuses_executable_stacks(const Snapshot& snapshot) {
+std::optional<bool> refuses_executable_stacks(const Snapshot& snapshot) {
+  if (!snapshot.libc.present()) return std::nullopt;
   const LibC& libc = snapshot.libc.value;
   const auto tunables = snapshot.environment.find("GLIBC_TUNABLES");
   const bool granted = tunables != snapshot.environment.end() &&

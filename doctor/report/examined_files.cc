@@ -175,7 +175,7 @@ std::optional<AuditTable> audit_table(const Snapshot& snapshot) {
   AuditTable table;
   std::map<std::string, std::size_t> loading;
   const std::string machine = interpreter_machine(snapshot);
-  const bool stack_refused = refuses_executable_stacks(snapshot);
+  const std::optional<bool> stack_refused = refuses_executable_stacks(snapshot);
   const bool linked = audit_of_linked(snapshot);
   for (const AuditedFile& file : snapshot.audit.value.files) {
     const AuditRow row = judge(file, machine, stack_refused);
@@ -232,7 +232,7 @@ nlohmann::ordered_json audit_json(const Snapshot& snapshot) {
   const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
   Json list = Json::array();
   const std::string machine = interpreter_machine(snapshot);
-  const bool stack_refused = refuses_executable_stacks(snapshot);
+  const std::optional<bool> stack_refused = refuses_executable_stacks(snapshot);
   const auto& files = snapshot.audit.value.files;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const AuditedFile& file = files[i];

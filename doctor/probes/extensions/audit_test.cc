@@ -173,6 +173,7 @@ TEST_F(AuditProbe, ARequestForAnExecutableStackIsNoted) {
   EXPECT_EQ(file.executable_stack, std::vector<std::string>{file.path});
   EXPECT_EQ(judge(file, "x86_64", false).verdict, AuditVerdict::Loads);
   EXPECT_EQ(judge(file, "x86_64", true).cause, "executable_stack");
+  EXPECT_EQ(judge(file, "x86_64", std::nullopt).verdict, AuditVerdict::Unknown);
 }
 
 TEST_F(AuditProbe, ALibraryThatLiesNowhereFails) {

@@ -294,7 +294,10 @@ void TargetResolver::resolve(Extension& copy, const std::string& folder, bool ta
   state.scope.tag_is_promised = tag_is_promised;
   copy.closure.push_back(copy.path);
   walk(**file, state);
-  for (const elf::ElfLibrary* library : state.own) take_versions(*library, copy);
+  for (const elf::ElfLibrary* library : state.own) {
+    take_versions(*library, copy);
+    if (elf::requests_executable_stack(library->image)) copy.executable_stack.push_back(library->path);
+  }
   take_names(state.scope, copy);
 }
 
