@@ -34,13 +34,15 @@ Judged judge_part_of_python(const std::string& module, const std::string& name, 
   if (name.empty() && is_of_windows(module))
     return verdict("", "certain", message("{} is a part of Python on Windows only", module),
                    message("the system on which the program runs"));
-  if (name.empty() && knowledge::optional_part_of_python(module))
-    return verdict("missing_python_dependency", "likely",
-                   message("this Python has no {}, which belongs to Python itself", module),
-                   message("which Python ran: sys.executable"));
+  if (own)
+    return verdict("", "likely",
+                   message("the program does not find its own {}: it was started in another directory, or "
+                           "its directory is not on sys.path",
+                           module),
+                   message("the current directory, and PYTHONPATH"));
   if (name.empty())
     return verdict("missing_python_dependency", "likely",
-                   message("the Python package {} is not installed", module),
+                   message("this Python has no {}, which belongs to Python itself", module),
                    message("which Python ran: sys.executable"));
   return verdict("", "likely",
                  message("no version of Python has {} in {}: one of your own files may have the name {}",

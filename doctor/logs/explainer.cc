@@ -33,6 +33,13 @@ constexpr int kContinuations = 2;
 // Lines that are read again, of one log: errors of which none is known may fill it.
 constexpr int kMostWrapped = 20'000;
 
+// The group of that name, or of the name with 2, 3 or 4: RE2 wants another name in each alternative of a pattern.
+std::string captured(const Captures& captures, const std::string& name) {
+  for (const char* number : {"", "2", "3", "4"})
+    if (const std::string value = capture(captures, name + number); !value.empty()) return value;
+  return "{" + name + "}";
+}
+
 // Puts the captures into a text of the rules: "{NAME}" becomes its value. A value is not searched
 // for names again.
 Message filled(const std::string& text, const Captures& captures) {
@@ -40,8 +47,7 @@ Message filled(const std::string& text, const Captures& captures) {
   for (auto at = text.find('{'); at != std::string::npos; at = text.find('{', at + 1)) {
     const std::string name = text.substr(at + 1, text.find('}', at) - at - 1);
     if (std::ranges::find(values, name, &MessageArgument::name) != values.end()) continue;
-    const auto found = captures.find(name);
-    values.push_back({name, found == captures.end() ? "{" + name + "}" : found->second});
+    values.push_back({name, captured(captures, name)});
   }
   return text.empty() ? Message() : Message(text, "", 0, std::move(values));
 }
