@@ -207,20 +207,29 @@ void TargetResolver::take_library(const std::string& soname, const std::string& 
     add_once(copy.needs_torch_first, soname);
 }
 
-// Breadth first, as the loader does it: the first object that needs a soname decides where it is searched.
+// Breadth first, as the loader does it: the first object that needs a soname decides where it is searched. An object
+// without RUNPATH is searched for by its own RPATH and then by that of the objects that brought it (glibc, elf/dl-load.c):
+// auditwheel gives an RPATH to the extension alone.
 void TargetResolver::walk(const elf::ElfLibrary& file, Walk& walk) {
   struct Need {
     std::string soname, needed_by;
     std::vector<TargetLibraries::Folder> folders;
-    bool ours;  // wanted by a file from here; what that machine's own libraries lack is no news
+    std::vector<TargetLibraries::Folder>
+        rpaths;  // of the object that needs it, and of those that brought that one
+    bool ours;   // wanted by a file from here; what that machine's own libraries lack is no news
   };
   std::deque<Need> open;
-  const auto add = [&](const std::vector<std::string>& needed, const std::string& by,
-                       const std::vector<TargetLibraries::Folder>& folders, bool ours) {
-    for (const std::string& soname : needed) open.push_back({soname, by, folders, ours});
+  const auto add = [&](const elf::ElfLibrary& by, const std::vector<std::string>& needed,
+                       std::vector<TargetLibraries::Folder> rpaths) {
+    std::vector<TargetLibraries::Folder> folders = folders_of(by, walk.folder);
+    if (!by.dynamic.has_runpath) {
+      rpaths.insert(rpaths.begin(), folders.begin(), folders.end());
+      folders = rpaths;
+    }
+    for (const std::string& soname : needed) open.push_back({soname, by.path, folders, rpaths, true});
   };
   walk.own.push_back(&file);
-  add(file.dynamic.needed, file.path, folders_of(file, walk.folder), true);
+  add(file, file.dynamic.needed, {});
   while (!open.empty()) {
     const Need need = open.front();
     open.pop_front();
@@ -230,10 +239,13 @@ void TargetResolver::walk(const elf::ElfLibrary& file, Walk& walk) {
     if (need.ours) take_library(need.soname, need.needed_by, library, *walk.copy);
     if (library.state != Found::Found) continue;
     walk.copy->closure.push_back(library.path.empty() ? need.soname : library.path);
-    const bool ours = library.own != nullptr;
-    if (ours) walk.own.push_back(library.own.get());
-    add(needs_of(need.soname, library), ours ? library.path : need.soname,
-        ours ? folders_of(*library.own, walk.folder) : std::vector<TargetLibraries::Folder>(), ours);
+    if (library.own != nullptr) {
+      walk.own.push_back(library.own.get());
+      add(*library.own, needs_of(need.soname, library), need.rpaths);
+    } else {
+      for (const std::string& soname : needs_of(need.soname, library))
+        open.push_back({soname, need.soname, {}, {}, false});
+    }
   }
 }
 

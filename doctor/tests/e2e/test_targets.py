@@ -79,6 +79,28 @@ def test_good_wheel(examine, file, work):
     assert not os.listdir(work / "tmp"), "the unpacked wheel was left behind"
 
 
+# As auditwheel leaves it: only the extension has an RPATH, which the loader inherits to what that brings (ld.so(8)). The facts
+# are a stored snapshot's, by which the files are resolved without looking at this machine.
+@pytest.mark.parametrize("brought", ["both", "outer"])
+def test_wheel_whose_libraries_have_no_rpath(scankit, env, work, brought):
+    libraries, module = work / "m.libs", work / env.module_file.name
+    libraries.mkdir()
+    run("gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", libraries / "libinner.so", "-Wl,-soname,libinner.so",
+        stdin="int inner(void);\nint inner(void) { return 1; }\n")
+    run("gcc", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", libraries / "libinner.so", "-o", libraries / "libouter.so",
+        "-Wl,-soname,libouter.so", stdin="int inner(void);\nint outer(void);\nint outer(void) { return inner(); }\n")
+    env.link_module(module, *env.objects("binding", "scan"), "-Wl,--no-as-needed", libraries / "libouter.so",
+                    "-Wl,--disable-new-dtags,-rpath,$ORIGIN/m.libs", f"-Wl,-rpath-link,{libraries}")
+    wheel = make_wheel("m-1-py3-none-linux_x86_64.whl", module.name, module)
+    with zipfile.ZipFile(wheel, "a") as archive:
+        for library in ["libouter.so", "libinner.so"] if brought == "both" else ["libouter.so"]:
+            archive.write(libraries / library, f"m.libs/{library}")
+    scankit.doctor("--python", env.python, "--snapshot", work / "machine.json")
+    found = scankit.doctor("--so", wheel, "--from", work / "machine.json").json["findings"]
+    missing = [finding["summary"] for finding in found if finding["cause"] == "system_library_missing"]
+    assert missing == [] if brought == "both" else "libouter.so needs libinner.so" in missing[0], missing
+
+
 def test_wheel_of_another_python(examine, file):
     examine("--so", make_wheel("m-1-cp36-cp36m-linux_x86_64.whl", file.name, file)).diagnosis("broken", "python_abi_tag_mismatch")
 
