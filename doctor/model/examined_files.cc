@@ -11,8 +11,11 @@
 namespace scankit {
 
 bool is_torch_library(const std::string& path) {
-  constexpr std::array<std::string_view, 6> kStarts{"libtorch.so", "libtorch_", "libtorchbind",
-                                                    "libc10",      "libcaffe2", "libshm.so"};
+  // Other projects' libraries are named libtorch_..., too: libtorch_ccl.so of Intel's oneCCL, libtorch_npu.so.
+  constexpr std::array<std::string_view, 12> kStarts{
+      "libtorch.so",          "libtorch_cpu", "libtorch_cuda", "libtorch_python",
+      "libtorch_global_deps", "libtorch_hip", "libtorch_xpu",  "libtorch_nvshmem",
+      "libtorchbind",         "libc10",       "libcaffe2",     "libshm.so"};
   const std::string name = path.substr(path.rfind('/') + 1);
   return std::ranges::any_of(kStarts, [&](std::string_view start) { return name.starts_with(start); });
 }
