@@ -66,10 +66,17 @@ Fix install_missing(const std::string& package, Cause cause, bool has_python) {
   return Advice{message("install it: scankit fix --package {}", normalized_name(package))};
 }
 
-// The rule's own repair, unless another line of the log has made the hit mean something else. "" for none.
-std::string own_repair(const LogHit& hit) {
-  const knowledge::LogRule* rule = knowledge::log_rule(hit.rule);
-  return rule != nullptr && rule->cause == hit.cause ? rule->repair : "";
+// The rule's own repair; where a clue has made the hit mean something else, the clue's. "" for none.
+std::string own_repair(const LogHit& hit, const std::vector<LogHit>& hits) {
+  const auto repair_of = [&hit](const std::string& id) {
+    const knowledge::LogRule* rule = knowledge::log_rule(id);
+    return rule != nullptr && rule->cause == hit.cause ? rule->repair : std::string();
+  };
+  if (const std::string own = repair_of(hit.rule); !own.empty()) return own;
+  for (const LogHit& clue : hits)
+    if (clue.role == "clue")
+      if (const std::string own = repair_of(clue.rule); !own.empty()) return own;
+  return "";
 }
 
 std::string fact_of(const LogHit& hit, const std::string& name) {
@@ -119,7 +126,7 @@ std::vector<Fix> log_fixes(const Snapshot& snapshot, const LogHit& hit, Cause ca
   if (const Message ours = our_module_serves(hit, cause); !ours.empty()) fixes.emplace_back(Advice{ours});
   const std::string named = fact_of(hit, "module");
   const std::string& package = named.empty() ? hit.module : named;
-  if (const std::string own = own_repair(hit); !own.empty())
+  if (const std::string own = own_repair(hit, snapshot.log.value.hits); !own.empty())
     fixes.emplace_back(Advice{table_text(own)});
   else if (const Message release = release_to_install(snapshot, hit, cause); !release.empty())
     fixes.emplace_back(Advice{release});
