@@ -86,6 +86,13 @@ bool is_of_the_sources(const std::string& header) {
          starts_with_any(header, {"cutlass",
                                   "cute/",
                                   "glm/",
+                                  "tinylogger/",
+                                  "tiny-cuda-nn/",
+                                  "neural-graphics-primitives/",
+                                  "args/args.",
+                                  "filesystem/path.",
+                                  "json/json.",
+                                  "imgui/",
                                   "third",
                                   "extern",
                                   "submodules/",
@@ -127,12 +134,12 @@ bool is_of_another_platform(const std::string& header) {
 bool is_of_a_newer_torch(const std::string& header) {
   return header == "torch/extension.h" || header == "torch/library.h" || header == "torch/all.h" ||
          starts_with_any(
-             header,
-             {"torch/csrc/stable/", "torch/headeronly/", "torch/csrc/inductor/", "c10/util/Float8",
-              "c10/cuda/CUDAException.h", "ATen/cuda/CUDAGraphs", "ATen/OpMathType.h", "ATen/Dispatch_v2.h",
-              "ATen/ceil_div.h", "ATen/cuda/Atomic.cuh", "ATen/cuda/DeviceUtils.cuh",
-              "ATen/cuda/ScanUtils.cuh", "ATen/cuda/ThrustAllocator.h", "ATen/cuda/CachingHostAllocator.h",
-              "ATen/ops/", "ATen/TensorSubclassLikeUtils.h", "c10/core/SymInt"});
+             header, {"torch/csrc/stable/", "torch/headeronly/", "torch/csrc/inductor/", "c10/util/Float8",
+                      "c10/cuda/CUDAException.h", "ATen/cuda/CUDAContext.h", "ATen/cuda/CUDAGraphs",
+                      "ATen/OpMathType.h", "ATen/Dispatch_v2.h", "ATen/ceil_div.h", "ATen/cuda/Atomic.cuh",
+                      "ATen/cuda/DeviceUtils.cuh", "ATen/cuda/ScanUtils.cuh", "ATen/cuda/ThrustAllocator.h",
+                      "ATen/cuda/CachingHostAllocator.h", "ATen/ops/", "ATen/TensorSubclassLikeUtils.h",
+                      "c10/core/SymInt"});
 }
 
 bool is_of_the_toolkit(const std::string& header, const std::string& base) {
@@ -220,6 +227,9 @@ Judged judge_xformers(const Captures& captures) {
   if (here.ends_with("+cpu") && !built.ends_with("+cpu"))
     return verdict("cpu_only_torch", "certain",
                    message("xformers is built for torch {}, and a CPU build is installed: {}", built, here));
+  if (here.find("+rocm") != std::string::npos && built.find("+rocm") == std::string::npos)
+    return verdict("rocm_torch", "certain",
+                   message("xformers is built for torch {}, and a ROCm build is installed: {}", built, here));
   const auto release = [](const std::string& version) { return version.substr(0, version.find('+')); };
   if (built != here && release(built) == release(here))
     return verdict("extension_cuda_mismatch", "certain",

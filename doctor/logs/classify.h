@@ -32,6 +32,8 @@ struct Surroundings {
   bool program = false;          // the innermost frame is a file of the user's, and nothing is being built
   bool importing_torch = false;  // the innermost frame is torch's own __init__
   std::string caller;            // the file of the innermost frame that is not of torch's modules
+  std::string script;            // "tensorrt" of the last command "python tensorrt.py"; "" if none is shown
+  bool lazy_import = false;      // transformers or diffusers tells of an import that failed within it
   bool frames = false;           // there are frames of a traceback before the error
   std::string python;  // "3.11" of the last path before the error that contains ".../python3.11/..."
 };
@@ -71,7 +73,7 @@ inline bool ends_with_any(std::string_view text, std::initializer_list<std::stri
 
 // The innermost frame is a file of an installed package, and nothing is being built.
 inline bool is_called_by_a_package(const Surroundings& around) {
-  return !around.building && around.caller.find("-packages/") != std::string::npos;
+  return around.lazy_import || (!around.building && around.caller.find("-packages/") != std::string::npos);
 }
 
 // Shortens the judgements below. `sure` is "certain", "likely" or "possible"; `settles` is what to look

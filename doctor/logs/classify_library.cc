@@ -22,6 +22,11 @@ Judged judge_library_of_torch(const std::string& name, bool itself) {
     return verdict("cpu_only_torch", "likely",
                    message("torch's other libraries were found but its CUDA library was not"),
                    "torch.version.cuda", {"torch_not_imported_first", "torch_incomplete", "rocm_torch"});
+  // Only the packages of torch 1.1 and older have it under this name.
+  if (name.starts_with("libtorch.so.1") && !itself)
+    return verdict("torch_version_mismatch", "likely",
+                   message("{} is the name that the library had up to torch 1.1", name), "torch.__version__",
+                   {"torch_not_imported_first"});
   // torch 1.5 split it from libtorch.so. A module names libc10.so and libtorch.so before it, and the loader stops at
   // the first library that it does not find: those were loaded, of an older torch.
   if (name.starts_with("libtorch_cpu.so") && !itself)
@@ -73,7 +78,9 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                              "libcusolver", "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
     // These are linked by torch, and by hardly any extension. A traceback shows the frame of torch/__init__.py if
     // it is torch; only where the log was shortened to the line does the name have to decide.
-    const bool usually_torch = starts_with_any(name, {"libcudnn.so", "libcusparseLt", "libcudss", "libcufile",
+    // The packages of torch for CUDA 10 and older had cuDNN 7 within libtorch.so: it is another program that opens one.
+    const bool usually_torch = !starts_with_any(name, {"libcudnn.so.5", "libcudnn.so.6", "libcudnn.so.7"}) &&
+                               starts_with_any(name, {"libcudnn.so", "libcusparseLt", "libcudss", "libcufile",
                                                       "libcupti", "libnvshmem", "libnccl.so"});
     if (torch_itself || (usually_torch && !around.frames))
       return verdict("torch_incomplete", "likely",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -222,6 +223,29 @@ Judged judge_name_of_another_torch(const std::string& package, const std::string
   return is_lacking(package, name, std::move(cause), "likely", {std::move(other)});
 }
 
+// The file of the program that Python found in the place of the package, "" if none is known to be one. The directory of
+// the script comes first on sys.path: under its name, every import finds the script.
+std::string hiding_of(const std::string& package, const std::string& place, const Surroundings& around) {
+  if (is_of_a_program(package.substr(0, package.find('.')))) return "";
+  if (place.empty() && !package.empty() && around.script == package) return package + ".py";
+  return hiding_file(package, place);
+}
+
+// Of a package that has causes of its own, whichever of its names is missing.
+std::optional<Judged> judge_name_of_known(const std::string& package, const std::string& name) {
+  const auto top = package.substr(0, package.find('.'));
+  if (top == "transformers") return is_lacking(package, name, "transformers_incompatible", "certain", {});
+  if (top == "triton") return is_lacking(package, name, "triton_incompatible", "certain", {});
+  if (package == "torch.utils._pytree")
+    return verdict("transformers_incompatible", "likely",
+                   message("this transformers needs a newer torch: torch has no {}", name),
+                   message("the releases of torch and transformers"));
+  if (top == "pkg_resources" || top == "setuptools" || top == "distutils" || top == "pkgutil")
+    return verdict("setuptools_parts_missing", "certain",
+                   message("{} no longer has {}, which the build uses", package, name));
+  return std::nullopt;
+}
+
 }  // namespace
 
 // Decides by a name that a package does not have, imported from it or asked of it. `place` is where Python found
@@ -239,7 +263,7 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
   };
   const Lacking why = history_of(package, name).why;
   Judged judged;
-  const std::string hiding = is_of_a_program(top) ? "" : hiding_file(package, place);
+  const std::string hiding = hiding_of(package, place, around);
   if (!hiding.empty())
     judged = hidden_by(hiding, package);
   else if (is_a_part_of_torch(package, name))
@@ -259,17 +283,12 @@ Judged judge_name(const Captures& captures, const Surroundings& around) {
     judged = verdict("module_not_built", "likely",
                      message("the compiled part of {} is missing, or was built without {}", top, name),
                      message("the files next to {}/__init__.py", top), {"package_releases_differ"});
-  else if (top == "transformers")
-    judged = lacks("transformers_incompatible", "certain");
-  else if (package == "torch.utils._pytree")
-    judged = verdict("transformers_incompatible", "likely",
-                     message("this transformers needs a newer torch: torch has no {}", name),
-                     message("the releases of torch and transformers"));
-  else if (top == "triton")
-    judged = lacks("triton_incompatible", "certain");
-  else if (top == "pkg_resources" || top == "setuptools" || top == "distutils" || top == "pkgutil")
-    judged = verdict("setuptools_parts_missing", "certain",
-                     message("{} no longer has {}, which the build uses", package, name));
+  // `import nvdiffrast`, and then nvdiffrast.torch, a part that has to be imported by itself.
+  else if (name == "torch" && around.program)
+    judged =
+        verdict("", "likely", message("{} is a part of {} that the program does not import", name, package));
+  else if (auto known = judge_name_of_known(package, name))
+    judged = *std::move(known);
   else if (package.empty())
     judged = judge_name_alone(name, around);
   else if (top == "torch" && why != Lacking::Unknown)

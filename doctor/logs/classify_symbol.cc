@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "doctor/base/files.h"
 #include "doctor/base/message.h"
@@ -100,6 +101,17 @@ Judged cuda_symbol(const std::string& name, const std::string& version, bool tor
 // was linked with.
 Judged floor_of(const std::string& version, const Message& what) {
   const bool glibc = version.starts_with("GLIBC_");
+  for (const auto& [node, library] : {std::pair{"GOMP_", "libgomp"},
+                                      {"OMP_", "libgomp"},
+                                      {"GCC_", "libgcc_s"},
+                                      {"GFORTRAN_", "libgfortran"}})
+    if (version.starts_with(node)) {
+      Judged judged =
+          verdict("libstdcxx_too_old", "certain",
+                  message("{} needs {}, which the loaded {} does not have", what, version, library));
+      judged.more["version"] = version;
+      return judged;
+    }
   return {.cause = glibc ? "glibc_too_old" : "libstdcxx_too_old",
           .sure = "certain",
           .meaning = glibc
@@ -155,12 +167,13 @@ bool is_of_an_old_python(const std::string& file) {
 // The string ABI of the name, where it may be what differs.
 elf::StringAbi strings_that_tell(const std::string& symbol, const std::string& readable,
                                  const std::string& file) {
-  const elf::StringAbi abi = string_abi_of(symbol.empty() ? readable : symbol, readable);
+  const elf::StringAbi abi = symbol.empty() ? elf::string_abi_in(readable) : string_abi_of(symbol, readable);
   const bool old = abi == elf::StringAbi::Old;
   // torch 2.1 replaced c10::variant by std::variant: most torches that lack the name are newer than the module.
   const bool of_old_torch = readable.find("c10::variant<") != std::string::npos;
   if (is_of_one_spelling(symbol) || of_old_torch ||
-      (old && (is_of_an_old_python(file) || (readable != symbol && is_of_no_known_release(symbol)))))
+      (old && (is_of_an_old_python(file) ||
+               (readable != symbol && !symbol.empty() && is_of_no_known_release(symbol)))))
     return elf::StringAbi::Neither;
   return abi;
 }

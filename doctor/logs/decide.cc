@@ -109,9 +109,12 @@ std::size_t root_of(const std::vector<Seen>& errors) {
     for (std::size_t i = errors.size(); i-- > 0;)
       if (errors[i].attempt == last.attempt && weight(errors[i].hit) == 2) return i;
   if (const std::size_t load = load_failure_before(errors, best); load != kNone) return load;
-  if (errors[best].symptom)
+  if (errors[best].symptom) {
     for (std::size_t i = best; i-- > 0;)
       if (errors[i].attempt == last.attempt && !errors[i].symptom && weight(errors[i].hit) == 2) return i;
+    // The program went on, and ended for another reason.
+    if (last.hit.cause.empty() && last.hit.sure == "certain") return errors.size() - 1;
+  }
   return best;
 }
 

@@ -198,12 +198,18 @@ struct Explainer::State {
       if (!frame.empty() && frame.find("/ctypes/") == std::string::npos) {
         around.importing_torch = frame.ends_with("/torch/__init__.py");
       }
+      if (earlier.find("Failed to import ") != std::string::npos &&
+          earlier.find(" because of the following error") != std::string::npos)
+        around.lazy_import = true;
       if (const std::string python = matcher().python_of(earlier); !python.empty()) around.python = python;
+      if (const std::string script = matcher().script_of(earlier); !script.empty()) around.script = script;
       // A program is started by a relative path as well.
       if (earlier.find("File \"") != std::string::npos && earlier.find("/ctypes/") == std::string::npos) {
         around.frames = true;
         around.program = earlier.find(".py\", line ") != std::string::npos;
       }
+      // ComfyUI's custom nodes: the error, and then the frames.
+      if (earlier.find("Error occurred when executing ") != std::string::npos) around.program = true;
       // IPython's frames: `[/content/x/main.py](https://...) in <module>`, and without the link.
       if (earlier.find(" in <module>") != std::string::npos && earlier.find(".py") != std::string::npos) {
         around.frames = true;

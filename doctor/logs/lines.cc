@@ -221,7 +221,8 @@ Matcher::Matcher()
       build_(compile(kBuild)),
       frame_(compile(kFrame)),
       prefix_(compile(kPrefix)),
-      python_(compile("/python(3\\.\\d+)/")) {
+      python_(compile("/python(3\\.\\d+)/")),
+      script_(compile(R"(\bpython[\d.]*(?:\.exe)? (?:-[a-zA-Z] )*(?:[^\s-]\S*[/\\])?(\w+)\.py\b)")) {
   for (const knowledge::LogRule& rule : knowledge::log_rules())
     after_.push_back(rule.after.empty() ? nullptr : compile(rule.after));
 }
@@ -268,6 +269,13 @@ std::string Matcher::python_of(const std::string& line) const {
   std::string release;
   if (line.find("/python3.") != std::string::npos) re2::RE2::PartialMatch(line, *python_, &release);
   return release;
+}
+
+std::string Matcher::script_of(const std::string& line) const {
+  std::string script;
+  if (line.find("python") != std::string::npos && line.find(".py") != std::string::npos)
+    re2::RE2::PartialMatch(line, *script_, &script);
+  return script;
 }
 
 namespace {

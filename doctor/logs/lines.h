@@ -75,11 +75,13 @@ class Matcher {
   std::string frame(const std::string& line) const;
   // "3.11" of a line with a path of that Python's library, "" otherwise.
   std::string python_of(const std::string& line) const;
+  // "train" of a command "python train.py", "" if the line shows none.
+  std::string script_of(const std::string& line) const;
 
  private:
   RuleFilter patterns_;  // of all rules, and behind them that of an error
   std::vector<std::unique_ptr<re2::RE2>> after_;
-  std::unique_ptr<re2::RE2> build_, frame_, prefix_, python_;
+  std::unique_ptr<re2::RE2> build_, frame_, prefix_, python_, script_;
 };
 const Matcher& matcher();
 
