@@ -78,10 +78,11 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                              "libcusolver", "libnvrtc", "libnvJitLink", "libnvToolsExt", "libnvtx"})) {
     // These are linked by torch, and by hardly any extension. A traceback shows the frame of torch/__init__.py if
     // it is torch; only where the log was shortened to the line does the name have to decide.
-    // The packages of torch for CUDA 10 and older had cuDNN 7 within libtorch.so: it is another program that opens one.
-    const bool usually_torch = !starts_with_any(name, {"libcudnn.so.5", "libcudnn.so.6", "libcudnn.so.7"}) &&
-                               starts_with_any(name, {"libcudnn.so", "libcusparseLt", "libcudss", "libcufile",
-                                                      "libcupti", "libnvshmem", "libnccl.so"});
+    // The packages of torch for CUDA 10 and older had cuDNN 7 within libtorch.so, and none names the library without a
+    // version: it is another program that opens those.
+    const bool usually_torch =
+        starts_with_any(name, {"libcudnn.so.8", "libcudnn.so.9", "libcusparseLt", "libcudss", "libcufile",
+                               "libcupti", "libnvshmem", "libnccl.so"});
     if (torch_itself || (usually_torch && !around.frames))
       return verdict("torch_incomplete", "likely",
                      message("torch itself needs {}, which is not where torch looks", name),
@@ -92,9 +93,10 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                    "torch.version.cuda", {"torch_incomplete"});
   }
   // GNU's and Intel's OpenMP and Fortran libraries are parts of torch's own packages. MPI and InfiniBand are not: a torch
-  // that was built with them, as for a Jetson, takes them from the system.
+  // that was built with them, as for a Jetson, takes them from the system; and so does any torch with the libraries of the compiler.
   const bool of_system =
-      starts_with_any(name, {"libmpi", "libopen-rte", "libopen-pal", "libibverbs", "librdmacm"});
+      starts_with_any(name, {"libmpi", "libopen-rte", "libopen-pal", "libibverbs", "librdmacm", "libstdc++",
+                             "libgcc_s", "libm.so", "libdl.so", "libpthread", "librt.so", "libz.so"});
   if ((torch_itself && !of_system) || starts_with_any(name, {"libiomp5", "libmkl_"}))
     return verdict("torch_incomplete", torch_itself ? "likely" : "possible",
                    message("torch itself needs {}, which is not where torch looks", name),

@@ -129,8 +129,8 @@ Judged judge_module(const Captures& captures, const Surroundings& around) {
         message("the program's own directory has another name than {}, under which it is imported", top),
         message("the name of the directory of the checkout"));
   else if (top == name && (knowledge::is_model_package(name) ||
-                           (is_extension_package(name) && around.program &&
-                            around.caller.find("/site-packages/") == std::string::npos)))
+                           (is_extension_package(name) && (around.program || !around.frames) &&
+                            !around.building && around.caller.find("/site-packages/") == std::string::npos)))
     judged =
         verdict("package_not_installed", "certain", message("the Python package {} is not installed", name),
                 message("which Python ran: sys.executable"));
