@@ -93,7 +93,7 @@ Judged judge_library(const Captures& captures, const Surroundings& around) {
                    "torch.version.cuda", {"torch_incomplete"});
   }
   // GNU's and Intel's OpenMP and Fortran libraries are parts of torch's own packages. MPI and InfiniBand are not: a torch
-  // that was built with them, as for a Jetson, takes them from the system; and so does any torch with the libraries of the compiler.
+  // that was built with them, as for a Jetson, takes them from the system, as every torch does with the C++ library.
   const bool of_system =
       starts_with_any(name, {"libmpi", "libopen-rte", "libopen-pal", "libibverbs", "librdmacm", "libstdc++",
                              "libgcc_s", "libm.so", "libdl.so", "libpthread", "librt.so", "libz.so"});
