@@ -26,6 +26,18 @@ TEST(Catalogue, EveryErrorLineIsRecognisedByItself) {
     }
 }
 
+// Otherwise the page of the cause says that no log shows it.
+TEST(Catalogue, EveryCauseOfARuleIsOneOfLogs) {
+  const auto expect_by_log = [](const std::string& cause, const std::string& rule) {
+    for (const knowledge::FaultClass& fault : knowledge::fault_classes()) {
+      EXPECT_TRUE(fault.id != cause || fault.by_log()) << rule << ": " << cause;
+    }
+  };
+  for (const knowledge::LogRule& rule : knowledge::log_rules())
+    if (rule.role != "clue") expect_by_log(rule.cause, rule.id);
+  for (const knowledge::LogJoin& join : knowledge::log_joins()) expect_by_log(join.gives, "join");
+}
+
 // Not as an alternative, but as what the log ends in.
 TEST(Catalogue, EveryCauseOfALogEndsOneOfTheCorpus) {
   std::set<std::string> roots;
