@@ -12,6 +12,7 @@
 #include "doctor/checks/gpu_queries.h"
 #include "doctor/elf/library.h"
 #include "doctor/matrix/places.h"
+#include "doctor/model/loader_rules.h"
 #include "doctor/probes/target/target.h"
 #include "doctor/probes/target/target_resolve.h"
 
@@ -24,7 +25,8 @@ namespace {
 const std::string kAnyGlibc = "2.99";  // above every release there is
 
 using CheckIds = std::vector<std::string_view>;
-const CheckIds kCudaChecks{"cuda-runtime-found"}, kGlibcChecks{"glibc-new-enough", "wheel-fits"},
+const CheckIds kCudaChecks{"cuda-runtime-found"},
+    kGlibcChecks{"glibc-new-enough", "wheel-fits", "stack-accepted"},
     kGpuChecks{"gpu-arch-covered", "ptx-loadable", "driver-new-enough"};
 
 // Files that are judged together: one wheel, or all files that are in none.
@@ -40,6 +42,8 @@ struct Group {
 
 Snapshot examined(Candidate& candidate, const Place& place) {
   Snapshot snapshot = described_machine(place);
+  // What a newer glibc refuses is the axis's to say, as what an older one lacks is.
+  if (place.glibc == kAnyGlibc) snapshot.environment["GLIBC_TUNABLES"] = kExecutableStackTunable;
   probes::probe_named_files_on_target(candidate.named, snapshot);
   snapshot.named_files = {candidate.file};
   return snapshot;
@@ -160,7 +164,7 @@ std::vector<Extension> files_of(Candidate& candidate) {
 // What the files of all wheels of the group need, and what they hold.
 void describe(Group& group) {
   std::vector<Extension> all;
-  std::set<std::string> system_libraries;
+  std::set<std::string> system_libraries, executable_stack;
   for (Candidate& candidate : group.candidates) {
     const std::vector<Extension> files = files_of(candidate);
     take_system_libraries(*candidate.named.host, files, system_libraries);
@@ -170,11 +174,13 @@ void describe(Group& group) {
   told.libraries = all.size();
   told.system_libraries = {system_libraries.begin(), system_libraries.end()};
   for (const Extension& file : all) {
+    for (const std::string& path : file.executable_stack) executable_stack.insert(path_basename(path));
     if (told.machine.empty()) told.machine = file.machine;
     if (told.cuda_major.empty()) told.cuda_major = file.cuda_major;
     const auto have = Version::parse(told.glibc_min), want = Version::parse(file.glibc_min);
     if (want && (!have || *have < *want)) told.glibc_min = file.glibc_min;
   }
+  told.executable_stack = {executable_stack.begin(), executable_stack.end()};
   told.device_code = device_code_of(all);
 }
 

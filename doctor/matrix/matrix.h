@@ -55,6 +55,8 @@ struct FileGroup {
   std::string glibc_min, cuda_major;  // what they need; "" where they do not say
   // What they need that neither they nor torch, CUDA or glibc bring: "libsox.so". Taken to be there.
   std::vector<std::string> system_libraries;
+  // Of their files, those that request an executable stack: glibc 2.41 and newer refuse it.
+  std::vector<std::string> executable_stack;
   std::vector<std::string> device_code;  // "sm_80", "compute_90" (PTX), in that order, each once
   std::vector<MatrixCell> cells;
   std::vector<AxisCell> cudas, glibcs, gpus;

@@ -116,6 +116,9 @@ std::string facts_line(const FileGroup& group) {
   std::string line = say_n(group.libraries, "{} compiled file", "{} compiled files", group.libraries);
   if (!group.machine.empty()) line += say(" for {}", group.machine);
   if (!group.glibc_min.empty()) line += say(", glibc {} or newer", group.glibc_min);
+  if (!group.executable_stack.empty())
+    line += say(", an executable stack requested by {}, which glibc 2.41 and newer refuse",
+                join(group.executable_stack));
   if (!group.cuda_major.empty()) line += say(", CUDA {}", group.cuda_major);
   // The C++ runtime is everywhere where torch is.
   std::vector<std::string> others;
@@ -247,6 +250,7 @@ std::string matrix_json(const Matrix& matrix) {
                       {"glibc_min", report::or_null(group.glibc_min)},
                       {"cuda_major", report::or_null(group.cuda_major)},
                       {"system_libraries", group.system_libraries},
+                      {"executable_stack", group.executable_stack},
                       {"device_code", group.device_code},
                       {"cells", std::move(cells)},
                       {"cuda", axis_json(group.cudas)},

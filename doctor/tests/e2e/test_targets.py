@@ -236,6 +236,20 @@ def test_matrix_of_a_good_file(scankit, file, env, work):
     scankit("doctor", "--so", wheel, "--torch", TORCH_MINOR, "--python", "3.8..3.9").ends(4, "torch has no wheels for this Python")
 
 
+# Without --glibc the table does not depend on it; with it the release that refuses the stack is told from those that grant it.
+def test_matrix_of_an_executable_stack(scankit, env, work):
+    module = work / env.module_file.name
+    env.link_module(module, *env.objects("binding", "scan"), "-Wl,-z,execstack")
+    python = ".".join(run(env.python, "-c", "import sys; print(*sys.version_info[:2])").split())
+    asked = ("doctor", "--so", module, "--torch", TORCH_MINOR, "--python", python)
+    scankit(*asked).ends(0, f"an executable stack requested by {module.name}, which glibc 2.41 and newer refuse")
+    group = scankit(*asked, "--glibc", "2.40,2.41", "--json").ends(1).json["groups"][0]
+    assert [cell["fit"] for cell in group["cells"]] == ["works"], group
+    assert group["executable_stack"] == [module.name], group
+    assert [(one["value"], one["fit"], one["cause"]) for one in group["glibc"]] == [
+        ("2.40", "works", None), ("2.41", "fails", "executable_stack")], group
+
+
 def test_matrix_of_a_stale_file(scankit, env, work):
     stale = work / "built" / env.module_file.name
     env.link_stale(stale)
