@@ -255,6 +255,8 @@ Judged judge_symbol(const Captures& captures) {
     judged = versioned_symbol(version, symbol);
   else
     judged = other_symbol(owner, symbol, readable);
+  // A linker names whatever a program forgot to link, too: most often that is the fault of the program's build.
+  if (!written.empty() && judged.cause == "own_symbol_undefined") judged.cause = "";
   // A name that the log cut short is in no table of exports.
   if (owner == "torch" && symbol == capture(captures, "symbol") && !symbol.empty() && !is_torch_library(file))
     add_exporters(symbol, judged);
